@@ -1,0 +1,231 @@
+"""The conjunctive query as a value: frozen dataclasses that cannot be wrong.
+
+q = count of π_o σ_{P1 ∧ … ∧ Pκ}(R_1(x_1) ⋈ … ⋈ R_n(x_n)), see docs/concepts.md. Nothing here knows
+SQL: a condition that only the database can read is an opaque, hashable value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from decimal import Decimal
+from functools import cached_property
+
+from sqlrs.catalog import ColumnType, Table
+
+Value = int | str | bool | Decimal | date | datetime
+
+
+@dataclass(frozen=True, order=True)
+class Variable:
+    """A join variable: all columns that share it are equal. Two variables are the same by name."""
+
+    name: str
+    type: ColumnType = field(compare=False)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A literal of the query, with the type of the column it is set against."""
+
+    value: Value
+    type: ColumnType = field(compare=False)
+
+    def __str__(self) -> str:
+        return repr(self.value) if isinstance(self.value, str) else str(self.value)
+
+
+Term = Variable | Constant
+
+
+@dataclass(frozen=True)
+class Filter:
+    """A condition on the columns of one atom, written over bare column names."""
+
+    condition: Hashable
+    columns: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Atom:
+    """One occurrence of a table. ``terms`` holds every joined, compared, output and key column."""
+
+    alias: str
+    table: Table
+    terms: tuple[tuple[str, Term], ...]
+    filters: tuple[Filter, ...] = ()
+
+    def __post_init__(self) -> None:
+        columns = [column for column, _ in self.terms]
+        if len(set(columns)) != len(columns):
+            raise ValueError(f"atom {self.alias} lists a column twice")
+        for column, term in self.terms:
+            if not self.table.column(column).type.joins_with(term.type):
+                raise ValueError(f"{self.alias}.{column} cannot hold {term}")
+        for key in self.table.keys:
+            if not key <= set(columns):
+                raise ValueError(f"atom {self.alias} leaves out a column of a key")
+        for condition in self.filters:
+            for column in condition.columns:
+                self.table.column(column)
+
+    @cached_property
+    def variables(self) -> frozenset[Variable]:
+        """The variables x_i of the atom."""
+        return frozenset(term for _, term in self.terms if isinstance(term, Variable))
+
+    @cached_property
+    def keys(self) -> tuple[frozenset[Variable], ...]:
+        """The variables of each key; columns fixed by a constant are already known."""
+        terms = dict(self.terms)
+        found = {
+            frozenset(t for t in (terms[c] for c in key) if isinstance(t, Variable))
+            for key in self.table.keys
+        }
+        return tuple(sorted(found, key=sorted))
+
+
+@dataclass(frozen=True)
+class Inequality:
+    """left ≠ right, stored in one order."""
+
+    left: Variable
+    right: Variable
+
+    def __post_init__(self) -> None:
+        if not self.left < self.right:
+            raise ValueError("an inequality holds two variables in order")
+
+    @classmethod
+    def between(cls, one: Variable, other: Variable) -> Inequality:
+        """The inequality of two different variables, in either order."""
+        return cls(min(one, other), max(one, other))
+
+    @property
+    def variables(self) -> frozenset[Variable]:
+        """Both variables."""
+        return frozenset((self.left, self.right))
+
+    def __str__(self) -> str:
+        return f"{self.left} ≠ {self.right}"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """left < right (strict) or left ≤ right; at least one side is a variable."""
+
+    left: Term
+    right: Term
+    strict: bool
+
+    def __post_init__(self) -> None:
+        if not self.variables:
+            raise ValueError("a comparison needs a variable")
+        if self.left == self.right:
+            raise ValueError("a comparison needs two different sides")
+        if not (self.left.type.ordered and self.left.type.joins_with(self.right.type)):
+            raise ValueError("a comparison needs two sides of one ordered type")
+
+    @cached_property
+    def variables(self) -> frozenset[Variable]:
+        """The variables on either side."""
+        return frozenset(t for t in (self.left, self.right) if isinstance(t, Variable))
+
+    def __str__(self) -> str:
+        return f"{self.left} {'<' if self.strict else '≤'} {self.right}"
+
+
+@dataclass(frozen=True)
+class General:
+    """Any other condition over several atoms. ``condition`` names ``arguments`` by position."""
+
+    condition: Hashable
+    arguments: tuple[Variable, ...]
+
+    def __post_init__(self) -> None:
+        if not self.arguments or len(set(self.arguments)) != len(self.arguments):
+            raise ValueError("a general predicate names each of its variables once")
+
+    @property
+    def variables(self) -> frozenset[Variable]:
+        """The variables it depends on."""
+        return frozenset(self.arguments)
+
+
+Predicate = Inequality | Comparison | General
+
+
+@dataclass(frozen=True)
+class Query:
+    """A counting query. ``distinct`` is None for a count of rows, else the output variables o."""
+
+    atoms: tuple[Atom, ...]
+    inequalities: frozenset[Inequality] = frozenset()
+    comparisons: frozenset[Comparison] = frozenset()
+    generals: tuple[General, ...] = ()
+    distinct: frozenset[Variable] | None = None
+
+    def __post_init__(self) -> None:
+        if not self.atoms:
+            raise ValueError("a query has at least one atom")
+        aliases = [atom.alias for atom in self.atoms]
+        if len(set(aliases)) != len(aliases):
+            raise ValueError("two atoms have the same alias")
+        tables: dict[tuple[str | None, str], Table] = {}
+        for atom in self.atoms:
+            if tables.setdefault(atom.table.identity, atom.table) != atom.table:
+                raise ValueError(f"table {atom.table.label} is described in two ways")
+        types: dict[Variable, ColumnType] = {}
+        for variable in (v for atom in self.atoms for v in atom.variables):
+            if not types.setdefault(variable, variable.type).joins_with(variable.type):
+                raise ValueError(f"variable {variable} has two types")
+        used = frozenset[Variable]().union(*(p.variables for p in self.predicates))
+        if unknown := (used | (self.distinct or frozenset())) - set(types):
+            raise ValueError(f"no atom holds {', '.join(map(str, sorted(unknown)))}")
+
+    @cached_property
+    def predicates(self) -> tuple[Predicate, ...]:
+        """All predicates, in a stable order."""
+        return (
+            *sorted(self.inequalities, key=str),
+            *sorted(self.comparisons, key=str),
+            *self.generals,
+        )
+
+    @cached_property
+    def everything(self) -> frozenset[int]:
+        """[n]: the positions of all atoms."""
+        return frozenset(range(len(self.atoms)))
+
+    @cached_property
+    def private(self) -> frozenset[int]:
+        """The positions of the private atoms."""
+        return frozenset(i for i, atom in enumerate(self.atoms) if atom.table.private)
+
+    @cached_property
+    def private_tables(self) -> tuple[frozenset[int], ...]:
+        """D_r for each private table r: the positions of its atoms, in order of first appearance."""
+        groups: dict[tuple[str | None, str], set[int]] = {}
+        for i in sorted(self.private):
+            groups.setdefault(self.atoms[i].table.identity, set()).add(i)
+        return tuple(frozenset(group) for group in groups.values())
+
+    def variables(self, members: Iterable[int]) -> frozenset[Variable]:
+        """var(E): all variables of the given atoms."""
+        return frozenset[Variable]().union(*(self.atoms[i].variables for i in members))
+
+    @cached_property
+    def never_null(self) -> frozenset[Variable]:
+        """Variables that a join, an inequality or a comparison makes non-null in every residual."""
+        places: dict[Variable, int] = {}
+        for term in (term for atom in self.atoms for _, term in atom.terms):
+            if isinstance(term, Variable):
+                places[term] = places.get(term, 0) + 1
+        joined = frozenset(v for v, n in places.items() if n > 1)
+        return joined.union(
+            *(p.variables for p in self.inequalities), *(p.variables for p in self.comparisons)
+        )

@@ -1,0 +1,247 @@
+"""Query -> residual queries: subsets of atoms, their boundary, kept predicates and components.
+
+For a set E of atoms, T_E is the largest number of results of ⋈_{i∈E} R_i that agree on one value of
+the boundary (and of the external variables). docs/concepts.md defines the terms; docs/proofs/
+residuals.md proves that the conventions fixed here are the same for every E of a query, which the
+smoothness of every bound built on T_E needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain, combinations
+
+from sqlrs.errors import QueryRefused
+from sqlrs.query import Atom, Comparison, General, Inequality, Predicate, Query, Variable
+
+Members = frozenset[int]
+
+MAX_ATOMS = 12
+DEFAULT_MAX_EXTERNAL = 2
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How predicates that reach across a boundary are read: one choice for the whole query.
+
+    ``exact_comparisons``: external compared variables range over their whole domain. Otherwise a
+    comparison is kept only where one connected part of E holds all its variables.
+    ``solved``: general predicates that a solver evaluates, kept in the same exact way.
+    """
+
+    exact_comparisons: bool = True
+    solved: frozenset[General] = frozenset()
+
+    @classmethod
+    def of(
+        cls,
+        query: Query,
+        *,
+        max_external: int = DEFAULT_MAX_EXTERNAL,
+        solved: frozenset[General] = frozenset(),
+    ) -> Reading:
+        """The reading by public facts: exact unless some residual has too many external variables."""
+        exact = cls(exact_comparisons=True, solved=solved)
+        if not query.comparisons:
+            return exact
+        residuals = Residuals(query, exact)
+        most = max(
+            len(part.external)
+            for members in subsets(query.everything)
+            for part in residuals.parts(members)
+        )
+        return exact if most <= max_external else cls(exact_comparisons=False, solved=solved)
+
+
+@dataclass(frozen=True)
+class Residual:
+    """The residual query q_E of one set of atoms E."""
+
+    query: Query
+    members: Members
+    boundary: frozenset[Variable]
+    external: frozenset[Variable]
+    inequalities: frozenset[Inequality]
+    comparisons: frozenset[Comparison]
+    generals: tuple[General, ...]
+
+    @property
+    def atoms(self) -> tuple[Atom, ...]:
+        """The atoms of E in the query's order."""
+        return tuple(self.query.atoms[i] for i in sorted(self.members))
+
+    @cached_property
+    def variables(self) -> frozenset[Variable]:
+        """var(E)."""
+        return self.query.variables(self.members)
+
+    @cached_property
+    def output(self) -> frozenset[Variable] | None:
+        """o ∩ var(E), or None when rows are counted."""
+        return None if self.query.distinct is None else self.query.distinct & self.variables
+
+    @property
+    def predicates(self) -> tuple[Predicate, ...]:
+        """K(E): the predicates this residual keeps, in a stable order."""
+        return (
+            *sorted(self.inequalities, key=str),
+            *sorted(self.comparisons, key=str),
+            *self.generals,
+        )
+
+    @cached_property
+    def determined(self) -> frozenset[Variable]:
+        """The closure of the boundary under keys: variables whose values the boundary decides."""
+        return closure(self.query, self.members, self.boundary)[0]
+
+    @cached_property
+    def decided(self) -> bool:
+        """Whether T_E = 1 without looking at data: by keys, or because nothing is output."""
+        if self.output is not None and self.output <= self.determined:
+            return True
+        return closure(self.query, self.members, self.boundary)[1] == self.members
+
+    def __str__(self) -> str:
+        return "{" + ", ".join(atom.alias for atom in self.atoms) + "}"
+
+
+def subsets(members: Iterable[int]) -> Iterable[Members]:
+    """All subsets, the empty one first."""
+    items = sorted(members)
+    return map(
+        frozenset, chain.from_iterable(combinations(items, n) for n in range(len(items) + 1))
+    )
+
+
+def closure(
+    query: Query, members: Members, start: frozenset[Variable]
+) -> tuple[frozenset[Variable], Members]:
+    """The variables that ``start`` determines through keys of ``members``, and the atoms reached.
+
+    An atom without a key is a bag: knowing all its columns does not determine its row.
+    """
+    known, reached = set(start), set[int]()
+    while found := [
+        i for i in members - reached if any(key <= known for key in query.atoms[i].keys)
+    ]:
+        for i in found:
+            known |= query.atoms[i].variables
+            reached.add(i)
+    return frozenset(known), frozenset(reached)
+
+
+class Residuals:
+    """All residuals of a query under one reading."""
+
+    def __init__(self, query: Query, reading: Reading | None = None) -> None:
+        if len(query.atoms) > MAX_ATOMS:
+            raise QueryRefused(
+                f"the query joins {len(query.atoms)} tables; at most {MAX_ATOMS} are supported",
+                code="too_many_tables",
+                sqlstate="54001",
+                hint="count over a smaller join, or materialise a part of it as a public table",
+            )
+        self.query = query
+        self.reading = Reading.of(query) if reading is None else reading
+        self._residuals: dict[Members, Residual] = {}
+        self._parts: dict[Members, tuple[Residual, ...]] = {}
+
+    @cached_property
+    def required(self) -> tuple[Members, ...]:
+        """Every E ≠ [n] whose complement holds only private atoms, ∅ included where it qualifies."""
+        return tuple(
+            self.query.everything - outside for outside in subsets(self.query.private) if outside
+        )
+
+    def of(self, members: Members) -> Residual:
+        """The residual query of ``members``."""
+        if members not in self._residuals:
+            self._residuals[members] = self._build(members)
+        return self._residuals[members]
+
+    def parts(self, members: Members) -> tuple[Residual, ...]:
+        """The independent parts of q_E: T_E is the product of their values.
+
+        Two parts share no variable at all, boundary included, and no kept predicate spans them.
+        """
+        if members not in self._parts:
+            links = [p.variables for p in self.of(members).predicates]
+            pieces = self._components(members, links)
+            self._parts[members] = tuple(self.of(piece) for piece in pieces)
+        return self._parts[members]
+
+    def connected(self, members: Members) -> tuple[Members, ...]:
+        """The components of E by shared variables alone, boundary counted."""
+        return self._components(members, ())
+
+    def undecided(self, wanted: Iterable[Members]) -> tuple[Residual, ...]:
+        """The parts of the wanted residuals that only the data can tell, each once."""
+        found = {
+            part.members: part
+            for members in wanted
+            for part in self.parts(members)
+            if not part.decided
+        }
+        return tuple(sorted(found.values(), key=lambda r: (len(r.members), sorted(r.members))))
+
+    def assemble(
+        self, wanted: Iterable[Members], measured: Mapping[Members, int]
+    ) -> dict[Members, int]:
+        """T_E of every wanted set from the measured parts. A value that is absent raises KeyError."""
+        values: dict[Members, int] = {}
+        for members in wanted:
+            value = 1
+            for part in self.parts(members):
+                value *= 1 if part.decided else measured[part.members]
+            values[members] = value
+        return values
+
+    def _components(
+        self, members: Members, links: Iterable[frozenset[Variable]]
+    ) -> tuple[Members, ...]:
+        """The atoms grouped by shared variables, two variables of one link counting as shared."""
+        # A link may hold external variables only, so it takes part as a group without atoms.
+        groups: list[tuple[Members, frozenset[Variable]]] = []
+        own = [(frozenset({i}), self.query.atoms[i].variables) for i in sorted(members)]
+        for atoms, variables in chain(own, ((Members(), link) for link in links)):
+            touching = [g for g in groups if not variables.isdisjoint(g[1])]
+            groups = [g for g in groups if g not in touching]
+            groups.append(
+                (
+                    atoms.union(*(g[0] for g in touching)),
+                    variables.union(*(g[1] for g in touching)),
+                )
+            )
+        return tuple(sorted((atoms for atoms, _ in groups if atoms), key=sorted))
+
+    def _build(self, members: Members) -> Residual:
+        query = self.query
+        inside = query.variables(members)
+        pieces = [query.variables(piece) for piece in self.connected(members)]
+
+        def local(predicate: Predicate) -> bool:
+            return any(predicate.variables <= piece for piece in pieces)
+
+        reached, external = self._across(inside)
+        return Residual(
+            query=query,
+            members=members,
+            boundary=inside & query.variables(query.everything - members),
+            external=external,
+            inequalities=frozenset(p for p in query.inequalities if local(p)),
+            comparisons=frozenset(p for p in query.comparisons if p in reached or local(p)),
+            generals=tuple(p for p in query.generals if p in reached or local(p)),
+        )
+
+    def _across(self, inside: frozenset[Variable]) -> tuple[set[Predicate], frozenset[Variable]]:
+        """The exactly read predicates that E touches, directly or through external variables."""
+        candidates: set[Predicate] = set(self.reading.solved)
+        if self.reading.exact_comparisons:
+            candidates |= self.query.comparisons
+        reached, variables = set[Predicate](), set(inside)
+        while found := {p for p in candidates - reached if not p.variables.isdisjoint(variables)}:
+            reached |= found
+            variables.update(*(p.variables for p in found))
+        return reached, frozenset(variables) - inside
