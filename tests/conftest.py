@@ -1,0 +1,50 @@
+"""Fixtures and settings that the whole suite shares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from tests.postgres_server import PostgresServer
+
+# The gate must give the same verdict twice; the nightly run looks for new examples.
+settings.register_profile(
+    "sqlrs",
+    derandomize=True,
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile(
+    "nightly", settings.get_profile("sqlrs"), derandomize=False, max_examples=1000
+)
+settings.load_profile("sqlrs")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Whoever asks for a server, directly or not, carries the marker."""
+    for item in items:
+        if "postgres_server" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.postgres)
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """One PostgreSQL server for each test process."""
+    with PostgresServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def postgres(postgres_server: PostgresServer) -> str:
+    """The URL of the superuser, on the maintenance database."""
+    return postgres_server.url()
+
+
+@pytest.fixture
+def postgres_db(postgres_server: PostgresServer) -> Iterator[str]:
+    """The URL of a fresh, empty database that is dropped after the test."""
+    with postgres_server.database() as url:
+        yield url
