@@ -1,0 +1,104 @@
+"""Private error bars: an interval around an answer, at a privacy cost of its own.
+
+The scale is placed on a public geometric grid, the index gets two-sided geometric noise, and the
+interval is wide enough for both noises together. Proofs: docs/proofs/error_bars.md.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+
+from sqlrs.epsilon import parse_epsilon
+from sqlrs.errors import UsageError
+from sqlrs.noise.exponential import exp_negative_upper, round_up
+from sqlrs.noise.mechanism import Mechanism
+from sqlrs.noise.randomness import RandomBits, coin
+from sqlrs.noise.weights import SIGNIFICANT_BITS
+from sqlrs.noise.width import GRID_BITS, width_multiple
+
+DEFAULT_COVERAGE = Fraction(19, 20)
+MIN_COVERAGE = Fraction(1, 2)
+MAX_COVERAGE = Fraction(9999, 10000)
+
+
+class ErrorBars:
+    """Intervals that hold the true count with probability `coverage`, for `epsilon` more."""
+
+    def __init__(
+        self, epsilon2: Decimal, mechanism: Mechanism, coverage: Fraction = DEFAULT_COVERAGE
+    ) -> None:
+        if not MIN_COVERAGE <= coverage <= MAX_COVERAGE:
+            raise UsageError(
+                "the coverage is out of range",
+                hint=f"give a number from {float(MIN_COVERAGE)} to {float(MAX_COVERAGE)}",
+            )
+        self.epsilon = parse_epsilon(epsilon2)
+        self.coverage = coverage
+        self._mechanism = mechanism
+        self._decay = round_up(exp_negative_upper(Fraction(self.epsilon)), SIGNIFICANT_BITS)
+        self._grid = Grid(1 / mechanism.weights.decay)
+        self.multiple = width_multiple(mechanism, self._grid.step, self._decay, 1 - coverage)
+
+    def interval(self, answer: int, sensitivity: Fraction, bits: RandomBits) -> tuple[int, int]:
+        """The interval around a released answer. It reveals the sensitivity, at cost `epsilon`."""
+        target = self._mechanism.scale(sensitivity) * self.multiple
+        index = self._grid.index(target) + two_sided_geometric(self._decay, bits)
+        half = math.ceil(self._grid.value(max(index, 0)))
+        return answer - half, answer + half
+
+    def describe(self) -> str:
+        """One line for people, made of public parameters alone."""
+        return f"error bars of coverage {float(self.coverage):.4g}, epsilon {self.epsilon}"
+
+    def __repr__(self) -> str:
+        return f"ErrorBars(epsilon={self.epsilon}, {self._mechanism!r}, coverage={self.coverage})"
+
+
+class Grid:
+    """Public numbers h_0 = 1 < h_1 < ..., each at least `step` times the one before.
+
+    h_i is the product of rho_l over the bits l of i, with rho_0 = step and rho_(l+1) >= rho_l**2
+    rounded up: any h_i, and the place of any number, is found in the time of its logarithm.
+    """
+
+    def __init__(self, step: Fraction) -> None:
+        self.step = round_up(step, GRID_BITS)
+        self._levels = [self.step]
+
+    def index(self, target: Fraction) -> int:
+        """The least i with h_i >= target."""
+        if target <= 1:
+            return 0
+        while self._levels[-1] < target:
+            self._add_level()
+        below, value = 0, Fraction(1)
+        for level in reversed(range(len(self._levels))):
+            higher = value * self._levels[level]
+            if higher < target:
+                below, value = below + (1 << level), higher
+        return below + 1
+
+    def value(self, index: int) -> Fraction:
+        """h_index, for an index of at least 0."""
+        while len(self._levels) < index.bit_length():
+            self._add_level()
+        used = (level for level in range(index.bit_length()) if index >> level & 1)
+        return math.prod((self._levels[level] for level in used), start=Fraction(1))
+
+    def _add_level(self) -> None:
+        self._levels.append(round_up(self._levels[-1] ** 2, GRID_BITS))
+
+
+def two_sided_geometric(decay: Fraction, bits: RandomBits) -> int:
+    """An integer y with probability proportional to decay**|y|, exactly."""
+    while True:
+        size = 0
+        while coin(decay.numerator, decay.denominator, bits):
+            size += 1
+        # Zero would come up under either sign: it counts under one of them only.
+        if not bits.bits(1):
+            return size
+        if size:
+            return -size
