@@ -1,0 +1,241 @@
+"""Residual -> sqlglot tree, in the plain form: join, GROUP BY the boundary, MAX of the counts.
+
+The tree is written in no dialect: the last call, ``tree.sql(dialect=...)``, chooses one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import date, datetime
+from decimal import Decimal
+from typing import cast
+
+from sqlglot import exp
+
+from sqlrs.identifiers import column, identifier
+from sqlrs.query import (
+    Atom,
+    Comparison,
+    Constant,
+    Filter,
+    General,
+    Inequality,
+    Predicate,
+    Term,
+    Variable,
+)
+from sqlrs.residuals import Residual
+
+Places = dict[Variable, exp.Expression]
+
+RESULTS = "results"
+
+
+def plain(residual: Residual) -> exp.Select:
+    """T_E by its definition, as one statement that yields one integer (0 for an empty join).
+
+    The residual must have no external variable: those need a domain to range over.
+    """
+    if residual.external:
+        raise ValueError("the plain form cannot range over external variables")
+    joined, places = join_of(residual)
+    boundary = sorted(residual.boundary)
+    rows = grouped_count(joined, places, boundary, residual.output)
+    if not boundary:
+        return rows
+    return largest(rows, "per_boundary_value")
+
+
+def join_of(residual: Residual) -> tuple[exp.Select, Places]:
+    """FROM, JOIN and WHERE of the residual, and the column that stands for each variable."""
+    atoms = _connected_order(residual.atoms)
+    places = first_places(atoms)
+    seen: Places = {}
+    select = exp.Select()
+    joined_here: set[Variable] = set()
+    where: list[exp.Expression] = []
+    for atom in atoms:
+        equal = []
+        own: Places = {}
+        for name, term in atom.terms:
+            if not isinstance(term, Variable):
+                continue
+            here = column(name, atom.alias)
+            if term in own:
+                where.append(exp.EQ(this=own[term].copy(), expression=here))
+                joined_here.add(term)
+                continue
+            if term in seen:
+                equal.append(exp.EQ(this=seen[term].copy(), expression=here))
+                joined_here.add(term)
+            own[term] = here
+        seen = {**own, **seen}
+        where += atom_conditions(atom)
+        source = table_of(atom)
+        if select.args.get("from_") is None:
+            select = select.from_(source, copy=False)
+        elif equal:
+            select = select.join(source, on=conjunction(equal), copy=False)
+        else:
+            select = select.join(source, join_type="cross", copy=False)
+    where += not_null(residual, places, joined_here)
+    where += [predicate_condition(p, places) for p in residual.predicates]
+    if where:
+        select = select.where(conjunction(where), copy=False)
+    return select, places
+
+
+def grouped_count(
+    joined: exp.Select,
+    places: Places,
+    boundary: list[Variable],
+    output: frozenset[Variable] | None,
+) -> exp.Select:
+    """The number of results, or of distinct outputs, for each value of the boundary."""
+    if output is not None:
+        names = {v: f"v{i}" for i, v in enumerate(sorted(output | set(boundary)))}
+        distinct = joined.select(
+            *(exp.alias_(places[v].copy(), name) for v, name in names.items()) or ("1",)
+        ).distinct()
+        joined = exp.select().from_(distinct.subquery("distinct_outputs"))
+        places = {v: column(name, "distinct_outputs") for v, name in names.items()}
+    count = exp.alias_(exp.Count(this=exp.Star()), RESULTS)
+    return joined.select(count).group_by(*(places[v].copy() for v in boundary))
+
+
+def largest(rows: exp.Select, name: str) -> exp.Select:
+    """The largest ``results`` of ``rows``, which becomes a CTE called ``name``; 0 if it is empty."""
+    return (
+        exp.select(exp.Coalesce(this=exp.Max(this=column(RESULTS)), expressions=[number(0)]))
+        .from_(exp.to_identifier(name))
+        .with_(name, as_=rows)
+    )
+
+
+def first_places(atoms: Iterable[Atom]) -> Places:
+    """The first column that holds each variable."""
+    places: Places = {}
+    for atom in atoms:
+        for name, term in atom.terms:
+            if isinstance(term, Variable):
+                places.setdefault(term, column(name, atom.alias))
+    return places
+
+
+def table_of(atom: Atom) -> exp.Table:
+    """The atom's table under its alias."""
+    return exp.Table(
+        this=identifier(atom.table.name),
+        db=identifier(atom.table.schema) if atom.table.schema else None,
+        alias=exp.TableAlias(this=identifier(atom.alias)),
+    )
+
+
+def atom_conditions(atom: Atom) -> list[exp.Expression]:
+    """The atom's constants and filters, over its alias."""
+    constants = [
+        exp.EQ(this=column(name, atom.alias), expression=literal(term))
+        for name, term in atom.terms
+        if isinstance(term, Constant)
+    ]
+    return constants + [filter_condition(f, atom.alias) for f in atom.filters]
+
+
+def filter_condition(condition: Filter, alias: str) -> exp.Expression:
+    """A filter with its bare columns placed in the table called ``alias``."""
+
+    def placed(node: exp.Expression) -> exp.Expression:
+        return column(node.name, alias) if isinstance(node, exp.Column) else node
+
+    tree = cast(exp.Expression, condition.condition).copy().transform(placed)
+    return exp.paren(tree) if isinstance(tree, exp.Or) else tree
+
+
+def not_null(
+    residual: Residual, places: Places, joined_here: set[Variable]
+) -> list[exp.Expression]:
+    """Guards for variables that a join or predicate of the whole query makes non-null.
+
+    A join inside the residual already drops NULLs, and so does a column that cannot hold them.
+    """
+    guarded = residual.query.never_null & residual.variables - joined_here
+    nullable = {
+        term
+        for atom in residual.atoms
+        for name, term in atom.terms
+        if isinstance(term, Variable) and atom.table.column(name).nullable
+    }
+    return [
+        exp.Not(this=exp.Is(this=places[v].copy(), expression=exp.Null()))
+        for v in sorted(guarded & nullable)
+    ]
+
+
+def predicate_condition(predicate: Predicate, places: Places) -> exp.Expression:
+    """A predicate over the columns, or other expressions, that stand for its variables."""
+    if isinstance(predicate, Inequality):
+        return exp.NEQ(
+            this=term_of(predicate.left, places), expression=term_of(predicate.right, places)
+        )
+    if isinstance(predicate, Comparison):
+        kind = exp.LT if predicate.strict else exp.LTE
+        return kind(
+            this=term_of(predicate.left, places), expression=term_of(predicate.right, places)
+        )
+    return general_condition(predicate, places)
+
+
+def general_condition(predicate: General, places: Places) -> exp.Expression:
+    """A general predicate with its placeholders v0, v1, … replaced."""
+    arguments = {f"v{i}": places[v] for i, v in enumerate(predicate.arguments)}
+
+    def placed(node: exp.Expression) -> exp.Expression:
+        return arguments[node.name].copy() if isinstance(node, exp.Placeholder) else node
+
+    tree = cast(exp.Expression, predicate.condition).copy().transform(placed)
+    return exp.paren(tree) if isinstance(tree, exp.Or) else tree
+
+
+def term_of(term: Term, places: Places) -> exp.Expression:
+    """The expression for a variable or a constant."""
+    return places[term].copy() if isinstance(term, Variable) else literal(term)
+
+
+def literal(constant: Constant) -> exp.Expression:
+    """The constant as a literal of its type."""
+    value = constant.value
+    if isinstance(value, bool):
+        return exp.Boolean(this=value)
+    if isinstance(value, int):
+        return number(value)
+    if isinstance(value, Decimal):
+        tree = exp.Literal.number(format(abs(value), "f"))
+        return exp.Neg(this=tree) if value < 0 else tree
+    if isinstance(value, datetime):
+        return exp.cast(exp.Literal.string(value.isoformat(sep=" ")), constant.type.name)
+    if isinstance(value, date):
+        return exp.cast(exp.Literal.string(value.isoformat()), "date")
+    return exp.Literal.string(value)
+
+
+def number(value: int) -> exp.Expression:
+    """An integer literal."""
+    tree = exp.Literal.number(str(abs(value)))
+    return exp.Neg(this=tree) if value < 0 else tree
+
+
+def conjunction(conditions: Iterable[exp.Expression]) -> exp.Expression:
+    """All conditions joined by AND."""
+    return cast(exp.Expression, exp.and_(*conditions, copy=False))
+
+
+def _connected_order(atoms: tuple[Atom, ...]) -> list[Atom]:
+    """The atoms so that each shares a variable with an earlier one wherever the query allows it."""
+    remaining, order = list(atoms), []
+    known: frozenset[Variable] = frozenset()
+    while remaining:
+        chosen = next((a for a in remaining if not known.isdisjoint(a.variables)), remaining[0])
+        remaining.remove(chosen)
+        order.append(chosen)
+        known |= chosen.variables
+    return order
