@@ -1,0 +1,8 @@
+"""Residuals -> how to evaluate them: plain, factorised or pruned, always with the identical value."""
+
+from sqlrs.planning.choose import choose
+from sqlrs.planning.evaluate import Evaluation, evaluate
+from sqlrs.planning.hints import index_hints
+from sqlrs.planning.plan import HOW, Plan
+
+__all__ = ["HOW", "Evaluation", "Plan", "choose", "evaluate", "index_hints"]
