@@ -1,0 +1,82 @@
+"""What a session asks of the world: yielded, carried out elsewhere, the result sent back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+
+
+@dataclass(frozen=True)
+class Reply:
+    """Bytes for the client. No result."""
+
+    data: bytes
+
+
+@dataclass(frozen=True)
+class Push:
+    """Send the client all that was replied so far. No result."""
+
+
+@dataclass(frozen=True)
+class Ask:
+    """Messages for the shadow. Result: its frames up to that many closing ones or an error."""
+
+    data: bytes
+    replies: int
+
+
+@dataclass(frozen=True)
+class Stream:
+    """An Execute for the shadow, its rows forwarded to the client. Result: the closing frame."""
+
+    data: bytes
+
+
+@dataclass(frozen=True)
+class Examine:
+    """Split a text into statements and decide about each. Result: the list of plans."""
+
+    sql: str
+
+
+@dataclass(frozen=True)
+class Admit:
+    """Ask the rate limit for one statement. No result."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """Ask the backend whether it would refuse. No result."""
+
+    sql: str
+
+
+@dataclass(frozen=True)
+class Count:
+    """Ask the backend for a private count. Result: its Outcome."""
+
+    sql: str
+    epsilon: Decimal
+    error_bars: Decimal | None
+    timeout_ms: int
+
+
+@dataclass(frozen=True)
+class Remaining:
+    """Ask the backend for what is left. Result: a decimal, or None for no limit."""
+
+
+@dataclass(frozen=True)
+class History:
+    """Ask the backend for the analyst's own charges. Result: the rows."""
+
+
+@dataclass(frozen=True)
+class Hangup:
+    """The conversation is over. No result."""
+
+
+Effect = (
+    Reply | Push | Ask | Stream | Examine | Admit | Check | Count | Remaining | History | Hangup
+)

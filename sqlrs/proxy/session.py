@@ -1,0 +1,341 @@
+"""The conversation with an authenticated client: messages in, effects out, no I/O."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import Any
+
+from sqlrs.errors import SqlrsError
+from sqlrs.proxy import shadow_messages as to_shadow
+from sqlrs.proxy.codec import Frame, pack
+from sqlrs.proxy.effects import (
+    Admit,
+    Ask,
+    Check,
+    Count,
+    Effect,
+    Examine,
+    Hangup,
+    History,
+    Push,
+    Remaining,
+    Reply,
+    Stream,
+)
+from sqlrs.proxy.literals import inline
+from sqlrs.proxy.messages import (
+    Bind,
+    Close,
+    CopyMessage,
+    Describe,
+    Execute,
+    Flush,
+    FunctionCall,
+    Message,
+    Parse,
+    Query,
+    Sync,
+    Terminate,
+)
+from sqlrs.proxy.policy import Plan, Route
+from sqlrs.proxy.prepared import Portal, Prepared, Prepareds, counted_column
+from sqlrs.proxy.release import AnalystLimits, notice
+from sqlrs.proxy.replies import (
+    BIND_COMPLETE,
+    EMPTY_QUERY,
+    PARSE_COMPLETE,
+    PORTAL_SUSPENDED,
+    Report,
+    command_complete,
+    count_description,
+    data_row,
+    encode_int8,
+    error,
+    from_exception,
+    read_data_row,
+    read_parameter_types,
+    shift_position,
+)
+
+Steps = Generator[Effect, Any, None]
+
+
+@dataclass
+class _Refusal(Exception):
+    """Leaves a handler with an error of the proxy; the shadow does not know of it yet."""
+
+    report: Report
+
+
+@dataclass
+class _ShadowError(Exception):
+    """Leaves a handler with an error that the shadow itself reported."""
+
+    body: bytes
+
+
+class Session:
+    """One client's statements and portals; ``handle`` is a generator for each message."""
+
+    def __init__(
+        self, limits: Callable[[], AnalystLimits], *, max_statement: int, max_prepared: int
+    ) -> None:
+        self._limits = limits
+        self._max_statement = max_statement
+        self._prepared = Prepareds(max_prepared)
+        self._skipping = False
+        # A name that no client can guess: the proxy's own statements stay out of its way.
+        self._own = f"sqlrs_{secrets.token_hex(8)}"
+
+    def handle(self, message: Message) -> Steps:
+        """Everything that one message causes."""
+        match message:
+            case Terminate():
+                yield Hangup()
+            case Sync():
+                self._skipping = False
+                yield from self._ready()
+            case CopyMessage():
+                return
+            case _ if self._skipping:
+                return
+            case Query():
+                yield from self._guarded(self._query(message), message.sql)
+                yield from self._ready()
+            case FunctionCall():
+                report = error("0A000", "function calls are not supported")
+                yield from self._failed(report)
+                yield from self._ready()
+            case Flush():
+                yield Push()
+            case _:
+                self._skipping = not (yield from self._guarded(self._extended(message), ""))
+
+    def _extended(self, message: Message) -> Steps:
+        match message:
+            case Parse():
+                yield from self._parse(message)
+            case Bind():
+                yield from self._bind(message)
+            case Describe():
+                yield from self._describe(message)
+            case Execute():
+                yield from self._execute(message)
+            case Close():
+                self._prepared.close(message)
+                yield from self._relay(to_shadow.close(message))
+
+    def _guarded(self, steps: Steps, sql: str) -> Generator[Effect, Any, bool]:
+        """Run a handler; whatever it ends with, the client and the shadow agree on it."""
+        try:
+            yield from steps
+        except _ShadowError as problem:
+            yield Reply(pack(b"E", problem.body))
+            return False
+        except _Refusal as problem:
+            yield from self._failed(problem.report)
+            return False
+        except SqlrsError as problem:
+            yield from self._failed(from_exception(problem, positions=_in_range(problem, sql)))
+            return False
+        return True
+
+    def _failed(self, report: Report) -> Steps:
+        yield Reply(report.encode())
+        yield Ask(to_shadow.fail(self._own), 1)
+
+    def _ready(self) -> Steps:
+        frames = yield Ask(to_shadow.SYNC, 1)
+        status = frames[-1].body
+        if status == b"I":
+            self._prepared.end_transaction()
+        yield Reply(pack(b"Z", status))
+        yield Push()
+
+    # Simple queries
+
+    def _query(self, message: Query) -> Steps:
+        plans = yield from self._examined(message.sql)
+        if not plans:
+            yield Reply(EMPTY_QUERY)
+        if len(plans) > 1 and any(plan.route is Route.PROTECTED for plan in plans):
+            raise _Refusal(
+                error("0A000", "a private count must be the only statement", "send it on its own")
+            )
+        for plan in plans:
+            try:
+                yield from self._run(plan)
+            except _ShadowError as problem:
+                shifted = shift_position(problem.body, plan.statement.offset)
+                yield Reply(shifted)
+                return
+            except SqlrsError as problem:
+                report = from_exception(problem, offset=plan.statement.offset)
+                raise _Refusal(report) from None
+
+    def _run(self, plan: Plan) -> Steps:
+        yield Admit()
+        parse = Parse("", plan.statement.text)
+        if plan.route is Route.PROTECTED:
+            prepared = yield from self._prepare_protected(parse, plan)
+            if prepared.types:
+                raise _Refusal(error("42P02", "there is no parameter $1"))
+            yield Reply(count_description(prepared.column, binary=False))
+            yield from self._release(prepared.plan.statement.text, binary=False)
+            yield Reply(command_complete("SELECT 1"))
+            return
+        self._validate_assignment(plan)
+        data = (
+            to_shadow.parse(parse)
+            + to_shadow.bind(Bind("", ""))
+            + to_shadow.describe(Describe(b"P", ""))
+        )
+        frames = yield from self._asked(data, 3)
+        yield from self._refresh(plan)
+        if frames[-1].kind == b"T":
+            yield Reply(pack(*frames[-1]))
+        yield from self._stream(plan, Execute(""))
+
+    # Extended queries
+
+    def _parse(self, message: Parse) -> Steps:
+        self._prepared.check_room(message.name)
+        yield Admit()
+        plans = yield from self._examined(message.sql)
+        if len(plans) > 1:
+            raise _Refusal(
+                error("42601", "cannot insert multiple commands into a prepared statement")
+            )
+        plan = plans[0] if plans else None
+        if plan is None or plan.route is not Route.PROTECTED:
+            if plan is not None:
+                self._validate_assignment(plan)
+            yield from self._relay(to_shadow.parse(message))
+            self._prepared.add(message.name, Prepared(plan) if plan else None)
+            return
+        prepared = yield from self._prepare_protected(message, plan)
+        self._prepared.add(message.name, prepared)
+        yield Reply(PARSE_COMPLETE)
+
+    def _prepare_protected(self, message: Parse, plan: Plan) -> Generator[Effect, Any, Prepared]:
+        """Let the shadow find names and types, then the backend refuse what it cannot answer."""
+        data = to_shadow.parse(message) + to_shadow.describe(Describe(b"S", message.name))
+        frames = yield from self._asked(data, 2)
+        types = read_parameter_types(frames[1].body)
+        try:
+            if not types:
+                # Positions are those of the text as it was sent.
+                yield Check(message.sql)
+            column = counted_column(frames[-1])
+        except SqlrsError:
+            # The client will take this name for free.
+            yield Ask(to_shadow.close(Close(b"S", message.name)), 1)
+            raise
+        return Prepared(plan, types, column, frames[1].body)
+
+    def _bind(self, message: Bind) -> Steps:
+        prepared = self._prepared.statement(message.statement)
+        if prepared is None or prepared.plan.route is not Route.PROTECTED:
+            yield from self._relay(to_shadow.bind(message))
+            plan = None if prepared is None else prepared.plan
+            self._prepared.open(message.portal, Portal(plan))
+            return
+        sql = prepared.plan.statement.text
+        if len(message.result_formats) > 1:
+            raise _Refusal(error("08P01", "more result formats than columns"))
+        binary = message.result_formats == (1,)
+        if prepared.types or message.values:
+            try:
+                sql = inline(sql, prepared.types, message.values, message.formats)
+                yield Check(sql)
+            except SqlrsError as problem:
+                # The position would be one in the text with the values written into it.
+                raise _Refusal(from_exception(problem, positions=False)) from None
+        self._prepared.open(message.portal, Portal(prepared.plan, sql, binary, prepared.column))
+        yield Reply(BIND_COMPLETE)
+
+    def _describe(self, message: Describe) -> Steps:
+        if message.kind == b"S":
+            prepared = self._prepared.statement(message.name)
+            if prepared is not None and prepared.plan.route is Route.PROTECTED:
+                yield Reply(pack(b"t", prepared.parameter_body))
+                yield Reply(count_description(prepared.column, binary=False))
+                return
+        else:
+            portal = self._prepared.portal(message.name)
+            if portal.protected:
+                yield Reply(count_description(portal.column, portal.binary))
+                return
+        yield from self._relay(to_shadow.describe(message))
+
+    def _execute(self, message: Execute) -> Steps:
+        portal = self._prepared.portal(message.portal)
+        yield Admit()
+        if not portal.protected:
+            if portal.plan is not None:
+                yield from self._refresh(portal.plan)
+            yield from self._stream(portal.plan, message)
+            return
+        if portal.answered:
+            yield Reply(command_complete("SELECT 0"))
+            return
+        # Before the answer: a portal that failed after its charge is not charged again.
+        portal.answered = True
+        yield from self._release(portal.sql, portal.binary)
+        yield Reply(PORTAL_SUSPENDED if message.max_rows == 1 else command_complete("SELECT 1"))
+
+    # What both share
+
+    def _examined(self, sql: str) -> Generator[Effect, Any, list[Plan]]:
+        if len(sql) > self._max_statement:
+            raise _Refusal(
+                error("54000", f"a statement has at most {self._max_statement} characters")
+            )
+        plans: list[Plan] = yield Examine(sql)
+        return plans
+
+    def _release(self, sql: str, binary: bool) -> Steps:
+        frames = yield from self._asked(*to_shadow.read_settings(self._own))
+        row = next(read_data_row(frame.body) for frame in frames if frame.kind == b"D")
+        epsilon, bars, timeout = (None if v is None else v.decode("utf-8") for v in row)
+        price, bar_price = self._limits().price(epsilon, bars)
+        outcome = yield Count(sql, price, bar_price, int(timeout or 0))
+        remaining = yield Remaining()
+        yield Reply(notice(outcome, remaining).encode())
+        yield Reply(data_row([encode_int8(outcome.value, binary)]))
+
+    def _refresh(self, plan: Plan) -> Steps:
+        if "budget" in plan.fresh:
+            remaining = yield Remaining()
+            yield from self._asked(*to_shadow.write_budget(self._own, remaining))
+        if "history" in plan.fresh:
+            rows = yield History()
+            yield from self._asked(*to_shadow.write_history(self._own, rows))
+
+    def _stream(self, plan: Plan | None, message: Execute) -> Steps:
+        frame: Frame = yield Stream(to_shadow.execute(message))
+        if frame.kind == b"E":
+            raise _ShadowError(frame.body)
+        if plan is not None:
+            self._prepared.deallocate(plan)
+        yield Reply(pack(*frame))
+
+    def _relay(self, data: bytes) -> Steps:
+        for frame in (yield from self._asked(data, 1)):
+            yield Reply(pack(*frame))
+
+    def _asked(self, data: bytes, replies: int) -> Generator[Effect, Any, list[Frame]]:
+        frames: list[Frame] = yield Ask(data, replies)
+        if frames[-1].kind == b"E":
+            raise _ShadowError(frames[-1].body)
+        return frames
+
+    def _validate_assignment(self, plan: Plan) -> None:
+        if plan.assigns is not None:
+            self._limits().validate(*plan.assigns)
+
+
+def _in_range(problem: SqlrsError, sql: str) -> bool:
+    return problem.span is not None and problem.span.end <= len(sql)
