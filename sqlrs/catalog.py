@@ -36,7 +36,7 @@ class ColumnType:
     collation: str | None = None
 
     def joins_with(self, other: ColumnType) -> bool:
-        """Whether equality between the two types is equality of values, so a variable may span both."""
+        """Whether equality between the types is equality of values: one variable may span both."""
         if self.collation != other.collation or self.family is not other.family:
             return False
         return self.family is not Family.OTHER or self.name == other.name
@@ -81,7 +81,7 @@ class Table:
             unknown = sorted(key - set(names))
             if unknown or not key:
                 raise UsageError(
-                    f"key ({', '.join(sorted(key))}) of table {self.name} does not name its columns",
+                    f"key ({', '.join(sorted(key))}) of {self.label} does not name its columns",
                     hint=f"{self.name} has the columns {', '.join(names)}",
                 )
 
@@ -123,12 +123,17 @@ class View:
 
 @dataclass(frozen=True)
 class Catalog:
-    """The tables and views an analyst may name, and the dialect their SQL is written in."""
+    """The tables and views an analyst may name, and the dialect their SQL is written in.
+
+    ``functions`` names further functions, in lower case, that the owner knows to be deterministic
+    and free of side effects.
+    """
 
     dialect: str
     tables: tuple[Table, ...]
     views: tuple[View, ...] = ()
     search_path: tuple[str, ...] = ("main",)
+    functions: frozenset[str] = frozenset()
 
     def declare(
         self,
@@ -137,7 +142,7 @@ class Catalog:
         public: Iterable[str] = (),
         keys: dict[str, Iterable[Iterable[str]]] | None = None,
     ) -> Catalog:
-        """The catalog with the owner's declarations: a table that is not declared public is private."""
+        """The catalog as the owner declares it: a table not declared public is private."""
         private_names, public_names = set(private or ()), set(public)
         known = {t.name for t in self.tables} | {t.label for t in self.tables}
         for name in sorted((private_names | public_names | set(keys or ())) - known):

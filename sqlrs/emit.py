@@ -94,9 +94,8 @@ def grouped_count(
     """The number of results, or of distinct outputs, for each value of the boundary."""
     if output is not None:
         names = {v: f"v{i}" for i, v in enumerate(sorted(output | set(boundary)))}
-        distinct = joined.select(
-            *(exp.alias_(places[v].copy(), name) for v, name in names.items()) or ("1",)
-        ).distinct()
+        columns = [exp.alias_(places[v].copy(), name) for v, name in names.items()]
+        distinct = joined.select(*columns or [number(1)]).distinct()
         joined = exp.select().from_(distinct.subquery("distinct_outputs"))
         places = {v: column(name, "distinct_outputs") for v, name in names.items()}
     count = exp.alias_(exp.Count(this=exp.Star()), RESULTS)
@@ -104,7 +103,7 @@ def grouped_count(
 
 
 def largest(rows: exp.Select, name: str) -> exp.Select:
-    """The largest ``results`` of ``rows``, which becomes a CTE called ``name``; 0 if it is empty."""
+    """The largest ``results`` of ``rows``, which become the CTE ``name``; 0 if there are none."""
     return (
         exp.select(exp.Coalesce(this=exp.Max(this=column(RESULTS)), expressions=[number(0)]))
         .from_(exp.to_identifier(name))

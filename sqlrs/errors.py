@@ -1,4 +1,4 @@
-"""One tree of errors: each carries a code, an SQLSTATE, an exit code, a hint and a place in the SQL."""
+"""One tree of errors: each has a code, an SQLSTATE, an exit code, a hint and a place in the SQL."""
 
 from __future__ import annotations
 

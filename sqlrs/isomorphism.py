@@ -1,4 +1,4 @@
-"""Residuals that differ only in names have one value: an exact test, with no assumption on the data."""
+"""Residuals that differ only in names have one value: an exact test that assumes no data."""
 
 from __future__ import annotations
 

@@ -208,7 +208,7 @@ class Query:
 
     @cached_property
     def private_tables(self) -> tuple[frozenset[int], ...]:
-        """D_r for each private table r: the positions of its atoms, in order of first appearance."""
+        """D_r of each private table r: the positions of its atoms, in order of appearance."""
         groups: dict[tuple[str | None, str], set[int]] = {}
         for i in sorted(self.private):
             groups.setdefault(self.atoms[i].table.identity, set()).add(i)

@@ -42,7 +42,7 @@ class Reading:
         max_external: int = DEFAULT_MAX_EXTERNAL,
         solved: frozenset[General] = frozenset(),
     ) -> Reading:
-        """The reading by public facts: exact unless some residual has too many external variables."""
+        """The reading by public facts: exact unless a residual has too many external variables."""
         exact = cls(exact_comparisons=True, solved=solved)
         if not query.comparisons:
             return exact
@@ -79,7 +79,7 @@ class Residual:
 
     @cached_property
     def output(self) -> frozenset[Variable] | None:
-        """o ∩ var(E), or None when rows are counted."""
+        """O ∩ var(E), or None when rows are counted."""
         return None if self.query.distinct is None else self.query.distinct & self.variables
 
     @property
@@ -150,7 +150,7 @@ class Residuals:
 
     @cached_property
     def required(self) -> tuple[Members, ...]:
-        """Every E ≠ [n] whose complement holds only private atoms, ∅ included where it qualifies."""
+        """Every E ≠ [n] whose complement holds only private atoms; ∅ too where it qualifies."""
         return tuple(
             self.query.everything - outside for outside in subsets(self.query.private) if outside
         )
@@ -189,7 +189,7 @@ class Residuals:
     def assemble(
         self, wanted: Iterable[Members], measured: Mapping[Members, int]
     ) -> dict[Members, int]:
-        """T_E of every wanted set from the measured parts. A value that is absent raises KeyError."""
+        """T_E of every wanted set from the measured parts; an absent value raises KeyError."""
         values: dict[Members, int] = {}
         for members in wanted:
             value = 1
