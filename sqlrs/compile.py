@@ -1,0 +1,14 @@
+"""The compiler in one call: SQL text -> parse -> lower -> simplify."""
+
+from __future__ import annotations
+
+from sqlrs.catalog import Catalog
+from sqlrs.lower import lower
+from sqlrs.parse import parse
+from sqlrs.query import Query
+from sqlrs.simplify import Contradiction, simplify
+
+
+def compile_query(sql: str, catalog: Catalog) -> Query | Contradiction:
+    """What the analyst's SQL asks for, or a QueryRefused that says what is outside the language."""
+    return simplify(lower(parse(sql, catalog), catalog))

@@ -1,0 +1,247 @@
+"""The grammar as a whitelist: every node and every argument is understood, or the query is refused.
+
+An argument that nobody reads (a sample, a hint, a lock) would change the answer without a word, so
+what is not listed here is refused, whatever a future parser may add.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from sqlrs.functions import PURE_NAMES, PURE_NODES, VOLATILE_NAMES, VOLATILE_NODES
+from sqlrs.source import Source
+
+_BINARY = frozenset({"this", "expression"})
+_UNARY = frozenset({"this"})
+
+CONDITIONS: tuple[type[exp.Expr], ...] = (
+    exp.EQ,
+    exp.NEQ,
+    exp.LT,
+    exp.LTE,
+    exp.GT,
+    exp.GTE,
+    exp.NullSafeEQ,
+    exp.NullSafeNEQ,
+    exp.Is,
+    exp.In,
+    exp.Between,
+    exp.Like,
+    exp.ILike,
+    exp.SimilarTo,
+    exp.Escape,
+)
+"""Nodes that are conditions; dialects disagree on their precedence among each other."""
+
+_NODES: dict[type[exp.Expr], frozenset[str]] = {
+    # The shape of a query.
+    exp.Select: frozenset({"with_", "expressions", "distinct", "from_", "joins", "where"}),
+    exp.Subquery: frozenset({"this", "alias", "joins"}),
+    exp.With: frozenset({"expressions"}),
+    exp.CTE: frozenset({"this", "alias", "materialized"}),
+    exp.From: _UNARY,
+    exp.Join: frozenset({"this", "on", "using", "kind", "method"}),
+    exp.Where: _UNARY,
+    exp.Table: frozenset({"this", "alias", "db", "joins"}),
+    exp.TableAlias: frozenset({"this", "columns"}),
+    exp.Alias: frozenset({"this", "alias"}),
+    exp.Column: frozenset({"this", "table"}),
+    exp.Identifier: frozenset({"this", "quoted"}),
+    exp.Star: frozenset(),
+    exp.Distinct: frozenset({"expressions"}),
+    exp.Count: frozenset({"this", "big_int"}),
+    exp.Exists: _UNARY,
+    # Conditions.
+    exp.And: _BINARY,
+    exp.Or: _BINARY,
+    exp.Not: _UNARY,
+    exp.Paren: _UNARY,
+    exp.EQ: _BINARY,
+    exp.NEQ: _BINARY,
+    exp.LT: _BINARY,
+    exp.LTE: _BINARY,
+    exp.GT: _BINARY,
+    exp.GTE: _BINARY,
+    exp.NullSafeEQ: _BINARY,
+    exp.NullSafeNEQ: _BINARY,
+    exp.Is: _BINARY | {"negate"},
+    exp.In: frozenset({"this", "expressions", "query"}),
+    exp.Between: frozenset({"this", "low", "high"}),
+    exp.Like: _BINARY | {"negate"},
+    exp.ILike: _BINARY | {"negate"},
+    exp.SimilarTo: _BINARY | {"negate"},
+    exp.Escape: _BINARY,
+    exp.Tuple: frozenset({"expressions"}),
+    # Values.
+    exp.Literal: frozenset({"this", "is_string"}),
+    exp.Boolean: _UNARY,
+    exp.Null: frozenset(),
+    exp.Interval: frozenset({"this", "unit"}),
+    exp.Var: _UNARY,
+    exp.Neg: _UNARY,
+    exp.Add: _BINARY,
+    exp.Sub: _BINARY,
+    exp.Mul: _BINARY,
+    exp.Div: _BINARY | {"typed", "safe"},
+    exp.IntDiv: _BINARY,
+    exp.Mod: _BINARY,
+    exp.DPipe: _BINARY | {"safe"},
+    exp.Cast: frozenset({"this", "to"}),
+    exp.TryCast: frozenset({"this", "to"}),
+    exp.DataType: frozenset({"this", "expressions"}),
+    exp.DataTypeParam: _UNARY,
+}
+_CAST_TYPES = (
+    exp.DataType.INTEGER_TYPES
+    | exp.DataType.REAL_TYPES
+    | exp.DataType.TEXT_TYPES
+    | {
+        exp.DataType.Type.BOOLEAN,
+        exp.DataType.Type.DATE,
+        exp.DataType.Type.TIMESTAMP,
+        exp.DataType.Type.TIMESTAMPTZ,
+        exp.DataType.Type.TIME,
+        exp.DataType.Type.INTERVAL,
+        exp.DataType.Type.UUID,
+    }
+)
+
+# The refusals of nodes that have a name of their own; the rest is "unsupported".
+_REFUSED_NODES: dict[type[exp.Expr], str] = {
+    exp.SetOperation: "set_operation",
+    exp.Window: "window",
+    exp.AggFunc: "aggregate",
+    exp.Filter: "aggregate",
+    exp.WithinGroup: "aggregate",
+    exp.Lateral: "lateral",
+    exp.Values: "table_form",
+    exp.Unnest: "table_form",
+    exp.Pivot: "table_form",
+    exp.Any: "subquery",
+    exp.All: "subquery",
+    exp.Placeholder: "parameter",
+    exp.Parameter: "parameter",
+    exp.SessionParameter: "parameter",
+    exp.Dot: "unsupported_name",
+}
+_REFUSED_ARGUMENTS: dict[tuple[type[exp.Expr], str], str] = {
+    (exp.Select, "group"): "group_by",
+    (exp.Select, "having"): "having",
+    (exp.Select, "order"): "order_by",
+    (exp.Select, "limit"): "limit",
+    (exp.Select, "offset"): "limit",
+    (exp.Select, "qualify"): "window",
+    (exp.Select, "windows"): "window",
+    (exp.Select, "locks"): "locking",
+    (exp.Select, "laterals"): "lateral",
+    (exp.Select, "sample"): "table_sample",
+    (exp.Select, "pivots"): "table_form",
+    (exp.Subquery, "sample"): "table_sample",
+    (exp.Subquery, "pivots"): "table_form",
+    (exp.Subquery, "order"): "order_by",
+    (exp.Subquery, "limit"): "limit",
+    (exp.Subquery, "offset"): "limit",
+    (exp.Table, "sample"): "table_sample",
+    (exp.Table, "pivots"): "table_form",
+    (exp.Table, "catalog"): "unsupported_name",
+    (exp.Table, "laterals"): "lateral",
+    (exp.Join, "side"): "outer_join",
+    (exp.Join, "match_condition"): "join_form",
+    (exp.With, "recursive"): "recursive",
+    (exp.Column, "db"): "unsupported_name",
+    (exp.Column, "catalog"): "unsupported_name",
+    (exp.Distinct, "on"): "distinct",
+    (exp.Count, "expressions"): "aggregate",
+}
+
+
+def check_grammar(tree: exp.Expr, source: Source, declared: frozenset[str]) -> None:
+    """Refuse the first node of the tree, in the text's order, that is outside the language."""
+    for node in tree.walk(bfs=False):
+        _check_node(node, source, declared)
+        _check_arguments(node, source)
+        _check_form(node, source)
+
+
+def written_name(node: exp.Expr, source: Source) -> str:
+    """A function's name as the text has it, in lower case, or "" if it is no call in the text."""
+    if isinstance(node, exp.Anonymous):
+        return str(node.this).lower()
+    start, end = node.meta.get("start"), node.meta.get("end")
+    return "" if start is None or end is None else source.text[start : end + 1].lower()
+
+
+def _check_node(node: exp.Expr, source: Source, declared: frozenset[str]) -> None:
+    kind = type(node)
+    if kind in _NODES:
+        return
+    if isinstance(node, (exp.Func, exp.Anonymous)) and not isinstance(node, exp.AggFunc):
+        name = written_name(node, source)
+        if kind in PURE_NODES and not (kind is exp.Pow and not name):
+            return
+        if name in declared or (kind is exp.Anonymous and name in PURE_NAMES):
+            return
+        if isinstance(node, tuple(VOLATILE_NODES)) or name in VOLATILE_NAMES:
+            raise source.refusal("volatile_function", node)
+        shown = f"the function {name}" if name else "the function"
+        raise source.refusal(
+            "unknown_function", node, f"{shown} is not known to be free of side effects"
+        )
+    for refused, code in _REFUSED_NODES.items():
+        if isinstance(node, refused):
+            raise source.refusal(code, node)
+    raise source.refusal("unsupported", node)
+
+
+def _check_arguments(node: exp.Expr, source: Source) -> None:
+    allowed = _NODES.get(type(node))
+    if allowed is None:
+        return
+    for name, value in node.args.items():
+        if value is None or value is False or value == [] or name in allowed:
+            continue
+        code = _REFUSED_ARGUMENTS.get((type(node), name), "unsupported")
+        part = value[0] if isinstance(value, list) else value
+        raise source.refusal(code, part if isinstance(part, exp.Expr) else node)
+
+
+def _check_form(node: exp.Expr, source: Source) -> None:
+    match node:
+        case exp.Join():
+            _check_join(node, source)
+        case exp.Table() if not isinstance(node.this, exp.Identifier):
+            raise source.refusal("table_form", node)
+        case exp.Cast() if node.to.this not in _CAST_TYPES:
+            raise source.refusal("unsupported", node, "a cast to this type is not understood")
+        case exp.Is() if not isinstance(node.expression, (exp.Null, exp.Boolean)):
+            raise source.refusal("unsupported", node)
+        case exp.Var() if not isinstance(
+            node.parent,
+            (exp.Interval, exp.Extract, exp.TimestampTrunc, exp.DateTrunc, exp.DateDiff),
+        ):
+            raise source.refusal("unsupported", node)
+    if isinstance(node, CONDITIONS):
+        for part in node.iter_expressions():
+            if isinstance(part, exp.Escape) and isinstance(node, (exp.Like, exp.ILike)):
+                continue
+            if isinstance(node, exp.Escape) and isinstance(part, (exp.Like, exp.ILike)):
+                continue
+            if isinstance(part, (*CONDITIONS, exp.Not, exp.And, exp.Or)):
+                raise source.refusal("ambiguous_condition", node)
+
+
+def _check_join(join: exp.Join, source: Source) -> None:
+    kind, method = join.args.get("kind"), join.args.get("method")
+    if kind == "OUTER":
+        raise source.refusal("outer_join", join)
+    if kind not in (None, "", "INNER", "CROSS") or method not in (None, "", "NATURAL"):
+        raise source.refusal("join_form", join)
+    conditions = sum(map(bool, (join.args.get("on"), join.args.get("using"), method)))
+    if conditions > 1 or (kind == "CROSS" and conditions):
+        raise source.refusal("join_form", join, "a join has one condition: ON, USING or NATURAL")
+    if conditions == 0 and kind != "CROSS":
+        before = source.token_before(source.span(join.this).start)
+        if kind == "INNER" or (before is not None and before.text.upper() == "JOIN"):
+            raise source.refusal(
+                "join_form", join, "the join has no condition", "write ON …, or CROSS JOIN"
+            )

@@ -1,0 +1,502 @@
+"""SELECT -> tables and conditions: names resolved, derived tables and semi-joins inlined."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from sqlrs.catalog import Catalog, Table, View
+from sqlrs.errors import QueryRefused
+from sqlrs.names import Relation, Scope, find_table, fold, fold_stored
+from sqlrs.parse import ParsedSelect, parse
+from sqlrs.source import VIEW_MARK, Source
+
+MAX_TABLES = 64
+_LONGEST_ALIAS = 60
+Columns = tuple[tuple[str | None, exp.Expr], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Occurrence:
+    """One table of the flat query. ``outer`` is false inside EXISTS and IN (SELECT …)."""
+
+    alias: str
+    table: Table
+    outer: bool
+    place: exp.Expr
+
+
+@dataclass(frozen=True, eq=False)
+class FlatQuery:
+    """The count over a join of tables under conditions whose columns name an occurrence.
+
+    ``distinct`` is None for a count of rows, else the expressions whose values are counted once.
+    """
+
+    occurrences: tuple[Occurrence, ...]
+    conditions: tuple[exp.Expr, ...]
+    distinct: tuple[exp.Expr, ...] | None
+    source: Source
+
+
+@dataclass(frozen=True, eq=False)
+class _CommonTable:
+    """A CTE and the names that were in sight where it was defined."""
+
+    tree: exp.CTE
+    known: Mapping[str, _CommonTable]
+
+
+@dataclass(frozen=True, eq=False)
+class _Place:
+    """Where a SELECT stands: its CTEs, the rows it may be correlated with, its role, its name."""
+
+    known: Mapping[str, _CommonTable]
+    parent: Scope | None
+    outer: bool
+    prefix: str
+    views: frozenset[tuple[str | None, str]] = frozenset()
+
+
+@dataclass(frozen=True, eq=False)
+class _Body:
+    """FROM and WHERE of a SELECT; ``distinct`` comes from a single DISTINCT derived table."""
+
+    scope: Scope
+    distinct: tuple[exp.Expr, ...] | None
+
+
+@dataclass(frozen=True, eq=False)
+class _Item:
+    """An item of FROM: the relations it names, and the columns that need no alias."""
+
+    relations: tuple[Relation, ...]
+    visible: Columns
+    distinct: tuple[exp.Expr, ...] | None = None
+
+
+def inline(parsed: ParsedSelect, catalog: Catalog) -> FlatQuery:
+    """Take the query apart into tables and conditions, or refuse it."""
+    return _Inliner(catalog, parsed.source).count(parsed.tree)
+
+
+def conjuncts(condition: exp.Expr) -> Iterator[exp.Expr]:
+    """The parts of a conjunction, in order, without the parentheses around them."""
+    pending = [condition]
+    while pending:
+        part = pending.pop().unnest()
+        if isinstance(part, exp.And):
+            pending += [part.expression, part.this]
+        else:
+            yield part
+
+
+@dataclass(eq=False)
+class _Inliner:
+    catalog: Catalog
+    source: Source
+    occurrences: list[Occurrence] = field(default_factory=list)
+    conditions: list[exp.Expr] = field(default_factory=list)
+
+    def count(self, select: exp.Select) -> FlatQuery:
+        if select.args.get("distinct"):
+            raise self.source.refusal("distinct", select.args["distinct"])
+        body = self._body(select, _Place({}, None, True, ""))
+        distinct = self._counted(select, body)
+        return FlatQuery(tuple(self.occurrences), tuple(self.conditions), distinct, self.source)
+
+    def _counted(self, select: exp.Select, body: _Body) -> tuple[exp.Expr, ...] | None:
+        if len(select.expressions) != 1:
+            second = select.expressions[1] if len(select.expressions) > 1 else select
+            raise self.source.refusal("not_a_count", second)
+        count = select.expressions[0].unalias().unnest()
+        if not isinstance(count, exp.Count):
+            raise self.source.refusal("not_a_count", select.expressions[0])
+        counted = count.this
+        if isinstance(counted, exp.Star):
+            return body.distinct
+        if counted is None or isinstance(counted.unnest(), exp.Null):
+            raise self.source.refusal("not_a_count", count)
+        if isinstance(counted, exp.Distinct):
+            return self._counted_distinct(counted, body.scope)
+        value = self._resolve(counted, body.scope)
+        if not isinstance(value.unnest(), exp.Literal | exp.Boolean):
+            self.conditions.append(_not_null(value))
+        return body.distinct
+
+    def _counted_distinct(self, distinct: exp.Distinct, scope: Scope) -> tuple[exp.Expr, ...]:
+        columns = distinct.expressions
+        # A row value is never null itself, so count(DISTINCT (a, b)) counts rows with nulls too;
+        # count(DISTINCT a, b) skips rows with a null, as count(DISTINCT a) does.
+        as_row = len(columns) == 1 and isinstance(columns[0], exp.Tuple)
+        values = tuple(
+            self._resolve(column, scope)
+            for column in (columns[0] if as_row else distinct).expressions
+        )
+        if not as_row:
+            self.conditions += [_not_null(value) for value in values]
+        return values
+
+    def _body(self, select: exp.Select, place: _Place) -> _Body:
+        place = self._with_common_tables(select, place)
+        source = select.args.get("from_")
+        if source is None:
+            raise self.source.refusal("no_table", select)
+        joins = select.args.get("joins") or []
+        items = [self._item(source.this, place)]
+        for join in joins:
+            if _is_comma(join):
+                items.append(self._item(join.this, place))
+            else:
+                items[-1] = self._joined(items[-1], join, place)
+        distinct = items[0].distinct
+        for item, tree in zip(items[1:], [j for j in joins if _is_comma(j)], strict=True):
+            distinct = distinct or item.distinct
+            if distinct is not None:
+                raise self.source.refusal("distinct", tree)
+        relations = tuple(relation for item in items for relation in item.relations)
+        self._check_aliases(relations, select)
+        visible = tuple(column for item in items for column in item.visible)
+        scope = Scope(relations, visible, place.parent)
+        where = select.args.get("where")
+        if where is not None:
+            self._condition(where.this, scope, place)
+        return _Body(scope, distinct)
+
+    def _with_common_tables(self, select: exp.Select, place: _Place) -> _Place:
+        clause = select.args.get("with_")
+        known = dict(place.known)
+        for cte in clause.expressions if clause else ():
+            name = fold(cte.args["alias"].this, self.source.dialect)
+            if not isinstance(cte.this, exp.Select):
+                raise self.source.refusal("table_form", cte)
+            entry = _CommonTable(cte, dict(known))
+            known[name] = entry
+            # A CTE that nobody reads must still be a query of the language.
+            scratch = _Inliner(self.catalog, self.source)
+            scratch._common_table(entry, _Place(known, None, True, "", place.views))
+        return _Place(known, place.parent, place.outer, place.prefix, place.views)
+
+    def _check_aliases(self, relations: tuple[Relation, ...], select: exp.Select) -> None:
+        seen: set[str] = set()
+        for relation in relations:
+            if relation.alias is None:
+                continue
+            if relation.alias in seen:
+                raise self.source.refusal(
+                    "duplicate_alias",
+                    self._second_named(select, relation.alias),
+                    f"two tables here are called {relation.alias}",
+                )
+            seen.add(relation.alias)
+
+    def _second_named(self, select: exp.Select, alias: str) -> exp.Expr:
+        named = [
+            part
+            for part in select.find_all(exp.Table, exp.Subquery, bfs=False)
+            if fold(_name_of(part), self.source.dialect) == alias
+        ]
+        return named[1] if len(named) > 1 else select
+
+    # Items of FROM.
+
+    def _item(self, tree: exp.Expr, place: _Place) -> _Item:
+        if isinstance(tree, exp.Table):
+            item = self._table(tree, place)
+        elif isinstance(tree, exp.Subquery):
+            item = self._subquery(tree, place)
+        else:
+            raise self.source.refusal("table_form", tree)
+        for join in tree.args.get("joins") or ():
+            if _is_comma(join):
+                raise self.source.refusal("join_form", join)
+            item = self._joined(item, join, place)
+        return item
+
+    def _subquery(self, tree: exp.Subquery, place: _Place) -> _Item:
+        inner = tree.this
+        alias = tree.args.get("alias")
+        if isinstance(inner, exp.Select):
+            name = self._alias_name(alias)
+            columns, distinct = self._derived(inner, place, name or "")
+            return self._named(name, columns, alias, distinct)
+        if not isinstance(inner, exp.Table | exp.Subquery):
+            raise self.source.refusal("table_form", tree)
+        item = self._item(inner, place)
+        if alias is None:
+            return item
+        return self._named(self._alias_name(alias), item.visible, alias, item.distinct)
+
+    def _table(self, tree: exp.Table, place: _Place) -> _Item:
+        alias = tree.args.get("alias")
+        name = self._alias_name(alias) or fold(tree.this, self.source.dialect)
+        common = place.known.get(fold(tree.this, self.source.dialect))
+        if common is not None and tree.args.get("db") is None:
+            columns, distinct = self._common_table(common, _within(place, name))
+            return self._named(name, columns, alias, distinct)
+        entry = find_table(tree, self.catalog, self.source)
+        if isinstance(entry, View):
+            columns, distinct = self._view(entry, tree, _within(place, name))
+            return self._named(name, columns, alias, distinct)
+        if len(self.occurrences) >= MAX_TABLES:
+            raise self.source.refusal(
+                "too_complex", tree, f"more than {MAX_TABLES} tables are joined"
+            )
+        unique = self._unique(place.prefix, name)
+        self.occurrences.append(Occurrence(unique, entry, place.outer, tree))
+        own = tuple(
+            (
+                fold_stored(column.name, self.source.dialect),
+                exp.column(
+                    exp.to_identifier(column.name, quoted=True),
+                    table=exp.to_identifier(unique, quoted=True),
+                ),
+            )
+            for column in entry.columns
+        )
+        return self._named(name, own, alias, None)
+
+    def _common_table(
+        self, common: _CommonTable, place: _Place
+    ) -> tuple[Columns, tuple[exp.Expr, ...] | None]:
+        inner = _Place(common.known, None, place.outer, place.prefix, place.views)
+        columns, distinct = self._select(common.tree.this, inner)
+        return self._renamed(columns, common.tree.args["alias"]), distinct
+
+    def _view(
+        self, view: View, tree: exp.Table, place: _Place
+    ) -> tuple[Columns, tuple[exp.Expr, ...] | None]:
+        identity = (view.schema, view.name)
+        if identity in place.views:
+            raise self.source.refusal("recursive", tree, f"view {view.name} refers to itself")
+        try:
+            select = parse(view.sql, self.catalog).tree
+        except QueryRefused as error:
+            raise self.source.refusal(
+                error.code, tree, f"in view {view.name}: {error.message}", error.hint
+            ) from error
+        _stand_at(select, self.source.span(tree.this).start, self.source.span(tree.this).end - 1)
+        inner = _Place({}, None, place.outer, place.prefix, place.views | {identity})
+        return self._select(select, inner)
+
+    def _derived(
+        self, select: exp.Select, place: _Place, name: str
+    ) -> tuple[Columns, tuple[exp.Expr, ...] | None]:
+        # A derived table sees no row of the queries around it: LATERAL is outside the language.
+        inner = _within(place, name)
+        return self._select(
+            select, _Place(inner.known, None, inner.outer, inner.prefix, inner.views)
+        )
+
+    def _select(
+        self, select: exp.Select, place: _Place
+    ) -> tuple[Columns, tuple[exp.Expr, ...] | None]:
+        body = self._body(select, place)
+        columns = self._projection(select, body.scope)
+        if select.args.get("distinct"):
+            return columns, tuple(value for _, value in columns)
+        return columns, body.distinct
+
+    def _projection(self, select: exp.Select, scope: Scope) -> Columns:
+        columns: list[tuple[str | None, exp.Expr]] = []
+        for output in select.expressions:
+            if isinstance(output, exp.Star):
+                columns += scope.visible
+            elif isinstance(output, exp.Column) and isinstance(output.this, exp.Star):
+                columns += self._all_columns_of(output, scope)
+            else:
+                value = self._resolve(output.unalias(), scope)
+                named = output.args.get("alias") if isinstance(output, exp.Alias) else None
+                if named is None and isinstance(output, exp.Column):
+                    named = output.this
+                columns.append((fold(named, self.source.dialect) if named else None, value))
+        return tuple(columns)
+
+    def _all_columns_of(self, star: exp.Column, scope: Scope) -> Columns:
+        alias = fold(star.args["table"], self.source.dialect)
+        for relation in scope.relations:
+            if relation.alias == alias:
+                return relation.columns
+        raise self.source.refusal("unknown_table", star, f"no table here is called {alias}")
+
+    def _joined(self, left: _Item, join: exp.Join, place: _Place) -> _Item:
+        right = self._item(join.this, place)
+        if left.distinct is not None or right.distinct is not None:
+            raise self.source.refusal("distinct", join)
+        relations = left.relations + right.relations
+        using = join.args.get("using")
+        if join.args.get("method") == "NATURAL":
+            shared = {name for name, _ in right.visible if name is not None}
+            names = [name for name, _ in left.visible if name in shared and name is not None]
+            place_of: dict[str, exp.Expr] = dict.fromkeys(names, join)
+        else:
+            place_of = {fold(name, self.source.dialect): name for name in using or ()}
+        pairs = {
+            name: (self._only(left, name, at), self._only(right, name, at))
+            for name, at in place_of.items()
+        }
+        for name, (one, other) in pairs.items():
+            equality = exp.EQ(this=one.copy(), expression=other.copy())
+            span = self.source.span(place_of[name])
+            _stand_at(equality, span.start, span.end - 1)
+            self.conditions.append(equality)
+        rest = tuple(column for column in right.visible if column[0] not in pairs)
+        visible = self._merged(left.visible, pairs) + rest
+        on = join.args.get("on")
+        if on is not None:
+            self._condition(on, Scope(relations, visible, place.parent), place)
+        return _Item(relations, visible)
+
+    def _merged(
+        self,
+        left: Columns,
+        pairs: Mapping[str, tuple[exp.Expr, exp.Expr]],
+    ) -> Columns:
+        if self.source.dialect != "postgres":
+            return left
+        first = tuple((name, one) for name, (one, _) in pairs.items())
+        return first + tuple(column for column in left if column[0] not in pairs)
+
+    def _only(self, item: _Item, name: str, at: exp.Expr) -> exp.Expr:
+        found = [meaning for known, meaning in item.visible if known == name]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise self.source.refusal("ambiguous_name", at, f"{name} can mean several columns")
+        raise self.source.refusal("unknown_column", at, f"there is no column {name} on both sides")
+
+    def _named(
+        self,
+        name: str | None,
+        columns: Columns,
+        alias: exp.Expr | None,
+        distinct: tuple[exp.Expr, ...] | None,
+    ) -> _Item:
+        renamed = self._renamed(columns, alias)
+        return _Item((Relation(name, renamed),), renamed, distinct)
+
+    def _renamed(self, columns: Columns, alias: exp.Expr | None) -> Columns:
+        names = (alias.args.get("columns") or []) if alias is not None else []
+        if len(names) > len(columns):
+            raise self.source.refusal("wrong_columns", names[len(columns)])
+        new = [fold(name, self.source.dialect) for name in names]
+        return tuple(
+            (new[i] if i < len(new) else name, value) for i, (name, value) in enumerate(columns)
+        )
+
+    def _alias_name(self, alias: exp.Expr | None) -> str | None:
+        if alias is None or alias.this is None:
+            return None
+        return fold(alias.this, self.source.dialect)
+
+    def _unique(self, prefix: str, name: str) -> str:
+        base = f"{prefix}_{name}" if prefix else name
+        if len(base.encode()) > _LONGEST_ALIAS:
+            base = "t"
+        taken = {occurrence.alias.casefold() for occurrence in self.occurrences}
+        unique, number = base, 1
+        while unique.casefold() in taken:
+            number += 1
+            unique = f"{base}_{number}"
+        return unique
+
+    # Conditions.
+
+    def _condition(self, condition: exp.Expr, scope: Scope, place: _Place) -> None:
+        for part in conjuncts(condition):
+            if isinstance(part, exp.Exists):
+                self._exists(part, scope, place)
+            elif isinstance(part, exp.In) and part.args.get("query"):
+                self._in_subquery(part, scope, place)
+            else:
+                self.conditions.append(self._resolve(part, scope))
+
+    def _exists(self, exists: exp.Exists, scope: Scope, place: _Place) -> None:
+        self._semi_join(exists.this, exists, scope, place)
+
+    def _in_subquery(self, condition: exp.In, scope: Scope, place: _Place) -> None:
+        tested = condition.this.unnest()
+        parts = tested.expressions if isinstance(tested, exp.Tuple) else [tested]
+        values = [self._resolve(part, scope) for part in parts]
+        columns = self._semi_join(condition.args["query"], condition, scope, place)
+        if len(columns) != len(values):
+            raise self.source.refusal("wrong_columns", condition)
+        span = self.source.span(condition.this)
+        for value, (_, column) in zip(values, columns, strict=True):
+            equality = exp.EQ(this=_operand(value), expression=_operand(column))
+            _stand_at(equality, span.start, span.end - 1)
+            self.conditions.append(equality)
+
+    def _semi_join(
+        self, subquery: exp.Expr, place_in_text: exp.Expr, scope: Scope, place: _Place
+    ) -> Columns:
+        while isinstance(subquery, exp.Subquery) and subquery.args.get("alias") is None:
+            subquery = subquery.this
+        if not isinstance(subquery, exp.Select):
+            raise self.source.refusal("subquery", place_in_text)
+        inner = _Place(place.known, scope, False, place.prefix, place.views)
+        return self._select(subquery, inner)[0]
+
+    def _resolve(self, expression: exp.Expr, scope: Scope) -> exp.Expr:
+        """A copy of the expression in which every column names an occurrence."""
+        for node in expression.walk(bfs=False):
+            self._check_scalar(node)
+        tree = expression.copy()
+        for column in list(tree.find_all(exp.Column)):
+            meaning = _operand(scope.column(column, self.source))
+            span = self.source.span(column)
+            _stand_at(meaning, span.start, span.end - 1)
+            if column is tree:
+                return meaning
+            column.replace(meaning)
+        return tree
+
+    def _check_scalar(self, node: exp.Expr) -> None:
+        if isinstance(node, exp.Exists | exp.Select | exp.Subquery):
+            negated = node.find_ancestor(exp.Not)
+            raise self.source.refusal(
+                "negated_subquery" if negated else "subquery", negated or node
+            )
+        if isinstance(node, exp.Count):
+            raise self.source.refusal("aggregate", node)
+        if isinstance(node, exp.Star | exp.Distinct | exp.Alias):
+            raise self.source.refusal("unsupported", node)
+
+
+def _is_comma(join: exp.Join) -> bool:
+    return not any(join.args.get(name) for name in ("kind", "method", "on", "using"))
+
+
+def _name_of(part: exp.Expr) -> exp.Expr:
+    alias = part.args.get("alias")
+    if alias is not None and alias.this is not None:
+        named: exp.Expr = alias.this
+        return named
+    return part.this if isinstance(part, exp.Table) else exp.to_identifier("")
+
+
+def _within(place: _Place, name: str) -> _Place:
+    prefix = f"{place.prefix}_{name}" if place.prefix and name else place.prefix or name
+    return _Place(place.known, place.parent, place.outer, prefix, place.views)
+
+
+def _not_null(value: exp.Expr) -> exp.Expr:
+    condition = exp.Not(this=exp.Is(this=_operand(value), expression=exp.Null()))
+    start = next((n.meta["start"] for n in value.walk() if "start" in n.meta), None)
+    end = next((n.meta["end"] for n in value.walk() if "end" in n.meta), None)
+    if start is not None and end is not None:
+        _stand_at(condition, start, end)
+    return condition
+
+
+def _operand(value: exp.Expr) -> exp.Expr:
+    """A copy that can stand inside any expression."""
+    simple = isinstance(value, exp.Column | exp.Literal | exp.Paren | exp.Null | exp.Boolean)
+    return value.copy() if simple else exp.Paren(this=value.copy())
+
+
+def _stand_at(tree: exp.Expr, start: int, end: int) -> None:
+    for node in tree.walk():
+        node.meta.update({"start": start, "end": end, VIEW_MARK: True})

@@ -1,0 +1,142 @@
+"""Literals of a query as Python values, and back."""
+
+from __future__ import annotations
+
+import math
+import re
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
+from sqlglot import exp
+
+from sqlrs.catalog import ColumnType, Family
+from sqlrs.query import Constant, Value
+
+_INTEGER = re.compile(r"\d+")
+_DECIMAL = re.compile(r"\d+(\.\d*)?|\.\d+")
+_DATE = re.compile(r"\d{4}-\d\d-\d\d")
+_TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?")
+_ZONED = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d(:\d\d)?)")
+# A number that fits no 64-bit integer is read as another type by one engine or the other.
+_LARGEST = 2**63 - 1
+# Single precision rounds a literal in one engine and not in the other; char(n) pads its values.
+_DOUBLES = frozenset({"double", "double precision", "float8"})
+_PADDED = ("char(", "character(", "bpchar", "citext")
+_NUMBERS = frozenset({Family.INTEGER, Family.DECIMAL, Family.FLOAT})
+_PLAIN_TIMESTAMPS = (
+    None,
+    exp.DataType.Type.TIMESTAMP,
+    exp.DataType.Type.TIMESTAMPNTZ,
+    exp.DataType.Type.DATE,
+)
+_MOMENTS = frozenset({Family.DATE, Family.TIMESTAMP, Family.TIMESTAMP_TZ})
+
+
+def is_literal(node: exp.Expr) -> bool:
+    """Whether the node is a value written in the text: a number, a text, a typed text, a truth."""
+    node = node.unnest()
+    if isinstance(node, exp.Neg):
+        inner = node.this.unnest()
+        return isinstance(inner, exp.Literal) and not inner.is_string
+    if isinstance(node, exp.Cast) and not isinstance(node, exp.TryCast):
+        return isinstance(node.this, exp.Literal) and not node.to.expressions
+    return isinstance(node, exp.Literal | exp.Boolean | exp.Null)
+
+
+def fits(node: exp.Expr, column: ColumnType) -> bool:
+    """Whether a literal is of the kind that the column's family is written as."""
+    node, family = node.unnest(), column.family
+    if isinstance(node, exp.Null) or family is Family.OTHER:
+        return True
+    if isinstance(node, exp.Boolean):
+        return family is Family.BOOLEAN
+    if isinstance(node, exp.Cast):
+        return True
+    if isinstance(node, exp.Literal) and node.is_string:
+        return family in _MOMENTS or family is Family.TEXT
+    return family in _NUMBERS
+
+
+def needs_reading(column: ColumnType) -> bool:
+    """Whether a plain text set against the column must be one that can be read: dates and times."""
+    return column.family in _MOMENTS
+
+
+def read(node: exp.Expr, column: ColumnType) -> Value | None:
+    """The value of a literal in the column's type, or None if only the engine can say."""
+    node = node.unnest()
+    target = None
+    if isinstance(node, exp.Cast):
+        target, node = node.to.this, node.this
+    sign = 1
+    if isinstance(node, exp.Neg):
+        sign, node = -1, node.this.unnest()
+    if isinstance(node, exp.Boolean):
+        return bool(node.this) if column.family is Family.BOOLEAN else None
+    if not isinstance(node, exp.Literal):
+        return None
+    text = str(node.this)
+    if not node.is_string:
+        return None if target is not None else _number(text, sign, column)
+    return _text(text, target, column)
+
+
+def write(constant: Constant) -> exp.Expr:
+    """The literal of a constant."""
+    value = constant.value
+    if isinstance(value, bool):
+        return exp.Boolean(this=value)
+    if isinstance(value, int | Decimal):
+        number = exp.Literal.number(str(abs(value)))
+        return exp.Neg(this=number) if value < 0 else number
+    if isinstance(value, datetime):
+        zoned = value.tzinfo is not None
+        return exp.cast(
+            exp.Literal.string(value.isoformat(sep=" ")), "timestamptz" if zoned else "timestamp"
+        )
+    if isinstance(value, date):
+        return exp.cast(exp.Literal.string(value.isoformat()), "date")
+    return exp.Literal.string(value)
+
+
+def write_typed(constant: Constant, dialect: str) -> exp.Expr:
+    """The literal in the very type of its column, so that it behaves as the column would."""
+    literal = write(constant)
+    if constant.type.family in (Family.DECIMAL, Family.FLOAT):
+        return exp.cast(literal, exp.DataType.build(constant.type.name, dialect=dialect))
+    if constant.type.collation is not None:
+        name = exp.to_identifier(constant.type.collation, quoted=True)
+        return exp.Collate(this=literal, expression=name)
+    return literal
+
+
+def _number(text: str, sign: int, column: ColumnType) -> Value | None:
+    if column.family is Family.INTEGER:
+        whole = _INTEGER.fullmatch(text) is not None and int(text) <= _LARGEST
+        return sign * int(text) if whole else None
+    if column.family is Family.DECIMAL:
+        return sign * Decimal(text) if _DECIMAL.fullmatch(text) and len(text) <= 38 else None
+    if column.family is Family.FLOAT and column.name.lower() in _DOUBLES:
+        # Two spellings of one double are one value.
+        number = float(text)
+        return sign * Decimal(repr(number)) if math.isfinite(number) else None
+    return None
+
+
+def _text(text: str, target: exp.DType | None, column: ColumnType) -> Value | None:
+    kinds = exp.DataType.Type
+    try:
+        match column.family:
+            case Family.TEXT if target in (None, kinds.TEXT, kinds.VARCHAR):
+                return None if column.name.lower().startswith(_PADDED) else text
+            case Family.DATE if target in (None, kinds.DATE) and _DATE.fullmatch(text):
+                return date.fromisoformat(text)
+            case Family.TIMESTAMP if target in _PLAIN_TIMESTAMPS:
+                form = _DATE if target is kinds.DATE else _TIMESTAMP
+                return datetime.fromisoformat(text) if form.fullmatch(text) else None
+            case Family.TIMESTAMP_TZ if target in (None, kinds.TIMESTAMPTZ):
+                if _ZONED.fullmatch(text):
+                    return datetime.fromisoformat(text).astimezone(UTC)
+    except ValueError:
+        return None
+    return None

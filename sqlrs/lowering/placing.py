@@ -1,0 +1,200 @@
+"""Second pass: every condition becomes a filter of an atom or a predicate between atoms.
+
+A condition on columns of one atom is a filter, and so is one that equal columns carry to one atom.
+A comparison of two columns of one atom is a predicate once either variable occurs elsewhere, an
+inequality once both do; otherwise a filter says the same.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+from sqlglot import exp
+
+from sqlrs.catalog import Family
+from sqlrs.conditions import (
+    Reference,
+    column_at,
+    holds,
+    over_bare_columns,
+    references,
+    substituted,
+    without_positions,
+)
+from sqlrs.equalities import behave_alike
+from sqlrs.inline import FlatQuery
+from sqlrs.literals import is_literal, write, write_typed
+from sqlrs.lowering.sorting import Relation, Sorted
+from sqlrs.query import Comparison, Constant, Filter, General, Inequality, Term, Variable
+
+
+class Placement:
+    """Where each condition went. ``used`` are the columns that the query's predicates need."""
+
+    def __init__(self, flat: FlatQuery, found: Sorted) -> None:
+        self.flat = flat
+        self.equal = found.equal
+        self.terms: dict[Reference, Term] = self.equal.terms()
+        self.used = set(found.bound)
+        self.filters: dict[str, dict[Filter, None]] = {o.alias: {} for o in flat.occurrences}
+        self.inequalities: set[Inequality] = set()
+        self.comparisons: set[Comparison] = set()
+        self.generals: dict[General, None] = {}
+        self._mentions = Counter(
+            self.equal.leader(place) for r in found.relations for place in r.columns
+        )
+        if found.never:
+            self._never()
+        for relation in found.relations:
+            self._place_relation(relation)
+        for condition in found.others:
+            self._place(condition)
+
+    def _place_relation(self, relation: Relation) -> None:
+        left, right = self.terms[relation.left], self._right(relation)
+        if isinstance(left, Constant) and isinstance(right, Constant):
+            self._place_constants(relation, left, right)
+        elif left == right:
+            # Columns that are equal are never null: only the strict forms say something, "never".
+            if relation.kind in (exp.NEQ, exp.LT, exp.GT):
+                self._never()
+        elif relation.kind is not exp.NEQ:
+            if self._only_inside_atom(relation, any):
+                self._filter(relation.condition)
+            else:
+                self._compare(relation, left, right)
+        elif not (isinstance(left, Variable) and isinstance(right, Variable)):
+            self._place(relation.condition)
+        elif self._only_inside_atom(relation, all):
+            self._filter(relation.condition)
+        else:
+            self.used.update(relation.columns)
+            self.inequalities.add(Inequality.between(left, right))
+
+    def _right(self, relation: Relation) -> Term:
+        right = relation.right
+        return right if isinstance(right, Constant) else self.terms[right]
+
+    def _compare(self, relation: Relation, left: Term, right: Term) -> None:
+        self.used.update(relation.columns)
+        if relation.kind in (exp.GT, exp.GTE):
+            left, right = right, left
+        self.comparisons.add(Comparison(left, right, relation.kind in (exp.LT, exp.GT)))
+
+    def _place_constants(self, relation: Relation, left: Constant, right: Constant) -> None:
+        if left.value == right.value or left.type.family is not Family.TEXT:
+            if not holds(relation.kind, left.value, right.value):
+                self._never()
+        else:
+            # How two texts compare is known to the engine alone.
+            column = column_at(relation.left)
+            self._filter(relation.kind(this=column, expression=write(right)))
+
+    def _only_inside_atom(self, relation: Relation, needed: Callable[[list[bool]], bool]) -> bool:
+        if len({alias for alias, _ in relation.columns}) != 1 or len(relation.columns) != 2:
+            return False
+        return not needed(
+            [
+                len({alias for alias, _ in self.equal.members(place)}) > 1
+                or self._mentions[self.equal.leader(place)] > 1
+                for place in relation.columns
+            ]
+        )
+
+    def _place(self, condition: exp.Expr) -> None:
+        if len(_aliases(condition)) > 1:
+            condition = substituted(condition, self._written)
+        single = len(_aliases(condition)) <= 1
+        if single:
+            self._filter(condition)
+        holders = self._holders(condition)
+        for holder in holders:
+            self._filter(holder)
+        if not single and not holders:
+            self._general(condition)
+
+    def _written(self, place: Reference) -> exp.Expr | None:
+        constant = self.equal.constant(place)
+        return None if constant is None else write_typed(constant, self.flat.source.dialect)
+
+    def _holders(self, condition: exp.Expr) -> list[exp.Expr]:
+        """The condition over each single atom that holds all its variables."""
+        members = {place: self.equal.members(place) for place in references(condition)}
+        found = []
+        if any(len(equal) > 1 for equal in members.values()):
+            for occurrence in self.flat.occurrences:
+                moved = {
+                    place: place if place[0] == occurrence.alias else own
+                    for place, equal in members.items()
+                    for own in [next((p for p in equal if p[0] == occurrence.alias), None)]
+                    if own is not None
+                }
+                if len(moved) == len(members) and self._same_meaning(condition, moved):
+                    found.append(_moved(condition, moved))
+        return found
+
+    def _same_meaning(self, condition: exp.Expr, moved: dict[Reference, Reference]) -> bool:
+        return all(
+            old == new
+            or _is_by_value(condition)
+            or behave_alike((self.equal.type_of(old), self.equal.type_of(new)))
+            for old, new in moved.items()
+        )
+
+    def _general(self, condition: exp.Expr) -> None:
+        names: dict[Variable, str] = {}
+        for place in references(condition):
+            variable = self._variable(place)
+            names.setdefault(variable, f"v{len(names)}")
+            self.used.add(place)
+            types = [self.equal.type_of(equal) for equal in self.equal.members(place)]
+            if len(types) > 1 and not behave_alike(types):
+                raise self.flat.source.refusal(
+                    "type_mismatch",
+                    condition,
+                    f"columns equal to {variable} may differ in form in this condition",
+                )
+        named = substituted(
+            condition, lambda place: exp.Placeholder(this=names[self._variable(place)])
+        )
+        self.generals[General(without_positions(named), tuple(names))] = None
+
+    def _variable(self, place: Reference) -> Variable:
+        term = self.terms[place]
+        if isinstance(term, Constant):
+            raise AssertionError(f"{'.'.join(place)} is a constant that was not written out")
+        return term
+
+    def _filter(self, condition: exp.Expr) -> None:
+        places = references(condition)
+        alias = places[0][0] if places else self.flat.occurrences[0].alias
+        columns = frozenset(column for _, column in places)
+        self.filters[alias][Filter(over_bare_columns(condition), columns)] = None
+
+    def _never(self) -> None:
+        first = self.flat.occurrences[0].alias
+        self.filters[first][Filter(exp.false(), frozenset())] = None
+
+
+def _aliases(condition: exp.Expr) -> set[str]:
+    return {alias for alias, _ in references(condition)}
+
+
+def _moved(condition: exp.Expr, moved: dict[Reference, Reference]) -> exp.Expr:
+    return substituted(condition, lambda place: column_at(moved[place]))
+
+
+def _is_by_value(condition: exp.Expr) -> bool:
+    """Whether the condition sets a column against literals, so that equal values pass alike."""
+    if isinstance(condition, exp.Not):
+        return _is_by_value(condition.this.unnest())
+    if isinstance(condition, exp.In):
+        return isinstance(condition.this, exp.Column) and all(
+            map(is_literal, condition.expressions)
+        )
+    return (
+        isinstance(condition, exp.NEQ | exp.EQ)
+        and isinstance(condition.this, exp.Column)
+        and is_literal(condition.expression)
+    )

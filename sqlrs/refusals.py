@@ -1,0 +1,109 @@
+"""Every reason for which a query is refused: its code, its SQLSTATE, what it means and a hint."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """One entry of the list that docs/sql-reference.md shows."""
+
+    code: str
+    sqlstate: str
+    meaning: str
+    hint: str
+
+
+_ENTRIES = (
+    # The text.
+    Refusal("empty_query", "42601", "the text holds no statement",
+            "write one SELECT count(*) FROM …"),
+    Refusal("syntax_error", "42601", "this is not valid SQL",
+            "check the text near the marked place"),
+    Refusal("several_statements", "42601", "only one statement is answered at a time",
+            "send each statement on its own"),
+    Refusal("not_a_select", "0A000", "only SELECT is answered",
+            "write one SELECT count(*) FROM …"),
+    Refusal("too_complex", "54001", "the query is too long or too deeply nested",
+            "split the query, or name its parts in views"),
+    Refusal("not_understood", "0A000", "this part of the text is not understood",
+            "leave it out, or write it in the forms of the SQL reference"),
+    # Names.
+    Refusal("unknown_table", "42P01", "there is no such table",
+            "only the tables and views of the catalog can be named"),
+    Refusal("unknown_column", "42703", "there is no such column",
+            "only the columns of the tables in FROM can be named"),
+    Refusal("ambiguous_name", "42702", "the name can mean several things",
+            "write the table's alias before the column: alias.column"),
+    Refusal("duplicate_alias", "42712", "two tables of one FROM have the same name",
+            "give each occurrence its own alias: edge AS a JOIN edge AS b"),
+    Refusal("unsupported_name", "0A000", "a name of this form is not understood",
+            "name a column as column or alias.column, a table as table or schema.table"),
+    Refusal("wrong_columns", "42P10", "the number of columns does not fit",
+            "name as many columns as the query has"),
+    # What is counted.
+    Refusal("not_a_count", "0A000", "the query must return exactly one count",
+            "select count(*), count(column) or count(DISTINCT column), and nothing else"),
+    Refusal("aggregate", "0A000", "only one count at the top of the query is answered",
+            "count rows with count(*); other aggregates have no bounded sensitivity here"),
+    Refusal("group_by", "0A000", "GROUP BY is not answered",
+            "ask one count for each group with a condition in WHERE; for distinct rows use "
+            "SELECT DISTINCT"),
+    Refusal("having", "0A000", "HAVING is not answered",
+            "ask for the count itself and compare the answer"),
+    Refusal("order_by", "0A000", "ORDER BY is not answered", "leave it out: a count is one row"),
+    Refusal("limit", "0A000", "LIMIT, OFFSET and FETCH are not answered",
+            "leave it out: a count is one row"),
+    Refusal("distinct", "0A000", "DISTINCT is not answered here",
+            "use count(DISTINCT column), or count(*) FROM (SELECT DISTINCT …) and nothing else "
+            "in FROM"),
+    Refusal("distinct_expression", "0A000", "only columns can be counted distinct",
+            "count distinct columns of the tables"),
+    Refusal("window", "0A000", "window functions are not answered",
+            "express the condition by joins"),
+    Refusal("set_operation", "0A000", "UNION, INTERSECT and EXCEPT are not answered",
+            "ask one count for each branch"),
+    # FROM.
+    Refusal("no_table", "0A000", "the query reads no table", "name a table in FROM"),
+    Refusal("outer_join", "0A000", "outer joins are not answered",
+            "use an inner JOIN; rows without a partner are counted by the count of the table "
+            "less the count of the join"),
+    Refusal("join_form", "0A000", "this kind of join is not answered",
+            "use JOIN … ON, JOIN … USING, NATURAL JOIN, CROSS JOIN or a comma"),
+    Refusal("table_form", "0A000", "this cannot stand in FROM",
+            "name a table, a view, a CTE or (SELECT … FROM … WHERE …) AS alias"),
+    Refusal("table_sample", "0A000", "TABLESAMPLE is not answered",
+            "count the whole table"),
+    Refusal("lateral", "0A000", "LATERAL is not answered",
+            "join the tables with a condition in ON or WHERE"),
+    Refusal("recursive", "0A000", "recursive queries are not answered",
+            "write a join for each step"),
+    Refusal("locking", "0A000", "FOR UPDATE and FOR SHARE are not answered", "leave it out"),
+    # Conditions.
+    Refusal("negated_subquery", "0A000", "NOT EXISTS and NOT IN (SELECT …) are not answered",
+            "count all rows and the rows with EXISTS: the difference is the answer"),
+    Refusal("subquery", "0A000", "a subquery cannot stand here",
+            "EXISTS (…) and column IN (SELECT …) may stand in WHERE, joined by AND only"),
+    Refusal("semi_join_needs_key", "0A000",
+            "EXISTS and IN (SELECT …) need a key of every table of the outer query",
+            "declare a key of the table, or write a join and count(DISTINCT column)"),
+    Refusal("type_mismatch", "42804", "the two sides have different types",
+            "make the types equal, in the tables or by a cast in a view that the owner defines"),
+    Refusal("bad_literal", "22007", "the literal cannot be read in the column's type",
+            "write dates as DATE '2026-01-31', timestamps as TIMESTAMP '2026-01-31 12:00:00'"),
+    Refusal("null_safe_equality", "0A000", "NULL-safe equality between tables is not answered",
+            "use =, which no NULL satisfies"),
+    Refusal("ambiguous_condition", "0A000", "dialects read this condition in different ways",
+            "put parentheses around the inner condition"),
+    Refusal("unknown_function", "42883", "the function is not known to be free of side effects",
+            "use a function of the SQL reference, or let the owner declare this one"),
+    Refusal("volatile_function", "0A000", "the value changes from call to call",
+            "write the value itself"),
+    Refusal("parameter", "0A000", "parameters are not answered", "write the value itself"),
+    Refusal("unsupported", "0A000", "this is outside the language",
+            "see the SQL reference for what is answered"),
+)  # fmt: skip
+
+REFUSALS: dict[str, Refusal] = {entry.code: entry for entry in _ENTRIES}
+"""Every refusal by its code."""

@@ -1,0 +1,131 @@
+"""The analyst's text: where each part of the tree stands, and refusals that point there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+from sqlglot.tokenizer_core import Token
+
+from sqlrs.errors import QueryRefused, Span
+from sqlrs.refusals import REFUSALS
+
+# A clause that starts with a word of its own is marked from that word on.
+_KEYWORDS: dict[type[exp.Expr], tuple[str, ...]] = {
+    exp.Limit: ("LIMIT",),
+    exp.Fetch: ("FETCH",),
+    exp.Offset: ("OFFSET",),
+    exp.Order: ("ORDER",),
+    exp.Group: ("GROUP",),
+    exp.Having: ("HAVING",),
+    exp.Qualify: ("QUALIFY",),
+    exp.Lock: ("FOR",),
+    exp.Into: ("INTO",),
+    exp.Exists: ("EXISTS",),
+    exp.Not: ("NOT",),
+    exp.Lateral: ("LATERAL",),
+    exp.TableSample: ("TABLESAMPLE", "SAMPLE"),
+    exp.Values: ("VALUES",),
+    exp.Case: ("CASE",),
+    exp.Cast: ("CAST",),
+    exp.With: ("WITH",),
+    exp.Union: ("UNION",),
+    exp.Intersect: ("INTERSECT",),
+    exp.Except: ("EXCEPT",),
+    exp.Pivot: ("PIVOT", "UNPIVOT"),
+    exp.Distinct: ("DISTINCT",),
+}
+_SIDES = {"LEFT", "RIGHT", "FULL", "OUTER", "INNER", "CROSS"}
+_JOIN_WORDS = _SIDES | {"JOIN", "NATURAL", "SEMI", "ANTI", "ASOF", "POSITIONAL", "GLOBAL"}
+# Set on the nodes of a view: its text is not the analyst's, so they stand where it is named.
+VIEW_MARK = "sqlrs_view"
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """A text, its tokens and the dialect it is written in."""
+
+    text: str
+    dialect: str
+    tokens: Sequence[Token]
+
+    def span(self, node: exp.Expr) -> Span:
+        """The part of the text that holds ``node``, or the nearest node around it that has one."""
+        around: exp.Expr | None = node
+        while around is not None:
+            found = self._own_span(around)
+            if found is not None:
+                return found
+            around = around.parent
+        return self.whole()
+
+    def whole(self) -> Span:
+        """The whole statement, without the space around it."""
+        if not self.tokens:
+            return Span(0, 0)
+        return Span(self.tokens[0].start, self.tokens[-1].end + 1)
+
+    def token_before(self, position: int) -> Token | None:
+        """The last token, other than an opening parenthesis, that ends before ``position``."""
+        for token in reversed(self.tokens):
+            if token.end < position and token.text != "(":
+                return token
+        return None
+
+    def refusal(
+        self,
+        code: str,
+        place: exp.Expr | Span | None = None,
+        message: str | None = None,
+        hint: str | None = None,
+    ) -> QueryRefused:
+        """The error of this code that marks ``place``."""
+        entry = REFUSALS[code]
+        span = self.span(place) if isinstance(place, exp.Expr) else place
+        return QueryRefused(
+            message or entry.meaning,
+            hint=hint or entry.hint,
+            code=code,
+            sqlstate=entry.sqlstate,
+            span=span if span is not None else self.whole(),
+            text=self.text,
+        )
+
+    def _own_span(self, node: exp.Expr) -> Span | None:
+        start, end, from_view = None, None, False
+        for part in node.walk():
+            meta = part.meta
+            if "start" in meta:
+                start = meta["start"] if start is None else min(start, meta["start"])
+                end = meta["end"] if end is None else max(end, meta["end"])
+                from_view = from_view or VIEW_MARK in meta
+        if from_view and start is not None and end is not None:
+            return Span(start, end + 1)
+        if isinstance(node, exp.Join):
+            return self._join_span(start, end)
+        for kind, words in _KEYWORDS.items():
+            if isinstance(node, kind):
+                start, end = self._from_keyword(words, start, end)
+        return None if start is None or end is None else Span(start, end + 1)
+
+    def _from_keyword(
+        self, words: tuple[str, ...], start: int | None, end: int | None
+    ) -> tuple[int | None, int | None]:
+        if start is not None:
+            before = [t for t in self.tokens if t.start <= start and t.text.upper() in words]
+            return (before[-1].start if before else start), end
+        for token in self.tokens:
+            if token.text.upper() in words:
+                return token.start, token.end
+        return start, end
+
+    def _join_span(self, start: int | None, end: int | None) -> Span | None:
+        if start is None or end is None:
+            return None
+        for token in reversed([t for t in self.tokens if t.end < start]):
+            if token.text.upper() in _JOIN_WORDS:
+                start = token.start
+            elif token.text != "(":
+                break
+        return Span(start, end + 1)
