@@ -1,0 +1,1 @@
+"""The databases that sqlrs runs on, each driver in its own module."""

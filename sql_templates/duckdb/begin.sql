@@ -1,0 +1,2 @@
+-- A snapshot: temporary tables are allowed, anything else is only read.
+BEGIN TRANSACTION READ ONLY;

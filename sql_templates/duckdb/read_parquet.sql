@@ -1,0 +1,2 @@
+-- A Parquet file.
+SELECT * FROM read_parquet($path);

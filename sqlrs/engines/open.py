@@ -1,0 +1,120 @@
+"""Whatever names a database -> its engine: a URL, an open connection, a SQLAlchemy engine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sqlrs.engines.base import Engine
+from sqlrs.engines.files import FilePath
+from sqlrs.errors import UsageError
+
+if TYPE_CHECKING:
+    from sqlrs.engines.postgres import PostgresEngine
+
+# PostgreSQL counts milliseconds in 31 bits.
+_LONGEST_TIMEOUT = 2_147_483
+
+_TARGETS = (
+    "give duckdb:///file.db, duckdb:// (in memory) or postgresql://user@host:port/database, "
+    "an open duckdb or psycopg connection, or a SQLAlchemy engine for one of these"
+)
+
+
+def open_engine(
+    target: str | Engine | Any = "duckdb://",
+    *,
+    tables: Mapping[str, FilePath] | None = None,
+    memory_limit: str | None = None,
+    temp_directory: FilePath | None = None,
+    max_temp_directory_size: str | None = None,
+    timeout: float | None = None,
+    threads: int | None = None,
+) -> Engine:
+    """The engine for a URL, an open duckdb or psycopg connection, or a SQLAlchemy engine.
+
+    ``tables`` are files that DuckDB loads. ``timeout`` limits each statement, in seconds. The
+    limits on memory, threads and spill space are for a database that runs inside this process.
+    """
+    if timeout is not None and not 0 < timeout <= _LONGEST_TIMEOUT:
+        raise UsageError(f"the time limit must be above 0 and at most {_LONGEST_TIMEOUT} seconds")
+    scheme = target.partition(":")[0] if isinstance(target, str) else None
+    if isinstance(target, str) and scheme == "duckdb":
+        from sqlrs.engines.duckdb import open_duckdb
+
+        return open_duckdb(
+            _duckdb_file(target),
+            tables,
+            memory_limit=memory_limit,
+            temp_directory=temp_directory,
+            max_temp_directory_size=max_temp_directory_size,
+            threads=threads,
+            timeout=timeout,
+        )
+    _refuse_duckdb_options(
+        {
+            "tables from files": tables,
+            "a memory limit": memory_limit,
+            "a temp directory": temp_directory,
+            "a limit on the temp directory": max_temp_directory_size,
+            "a number of threads": threads,
+        }
+    )
+    if isinstance(target, str) and scheme in ("postgresql", "postgres", "postgresql+psycopg"):
+        return _postgres().of_url(f"postgresql:{target.partition(':')[2]}", timeout)
+    if isinstance(target, str):
+        raise UsageError("the database URL is not of a known kind", hint=_TARGETS)
+    return target if isinstance(target, Engine) else _wrapped(target, timeout)
+
+
+def _wrapped(target: Any, timeout: float | None) -> Engine:
+    """The engine around an object of a driver, which is known by the package it comes from."""
+    packages = {kind.__module__.partition(".")[0] for kind in type(target).__mro__}
+    if packages & {"duckdb", "_duckdb"}:
+        from sqlrs.engines.duckdb import DuckDBEngine
+
+        return DuckDBEngine(target, timeout=timeout)
+    if "psycopg" in packages:
+        return _postgres().of_connection(target, timeout)
+    if "sqlalchemy" in packages and hasattr(target, "raw_connection"):
+        if (target.dialect.name, target.dialect.driver) == ("postgresql", "psycopg"):
+            return _postgres().of_pool(target, timeout)
+        raise UsageError(
+            f"a SQLAlchemy engine for {target.dialect.name}+{target.dialect.driver} is not usable",
+            hint="create it with postgresql+psycopg://..., or give the duckdb connection itself",
+        )
+    raise UsageError(f"{type(target).__name__} does not name a database", hint=_TARGETS)
+
+
+def _duckdb_file(url: str) -> Path | None:
+    """The path in a DuckDB URL: after three slashes relative, after four absolute."""
+    rest = url.removeprefix("duckdb:")
+    if rest in ("", "//", "///", "///:memory:"):
+        return None
+    if not rest.startswith("///") or "?" in rest:
+        raise UsageError(
+            "the DuckDB URL is malformed",
+            hint="write duckdb:///relative/file.db or duckdb:////absolute/file.db, no options",
+        )
+    return Path(rest.removeprefix("///"))
+
+
+def _refuse_duckdb_options(options: Mapping[str, object]) -> None:
+    for name, value in options.items():
+        if value:
+            raise UsageError(
+                f"{name} can only be given with a DuckDB URL",
+                hint="files are read with duckdb:// or next to duckdb:///file.db",
+            )
+
+
+def _postgres() -> type[PostgresEngine]:
+    try:
+        from sqlrs.engines.postgres import PostgresEngine
+    except ModuleNotFoundError as error:
+        if error.name not in ("psycopg", "psycopg_binary", "psycopg_c"):
+            raise
+    else:
+        return PostgresEngine
+    raise UsageError("PostgreSQL needs the psycopg driver", hint="pip install 'sqlrs[postgres]'")

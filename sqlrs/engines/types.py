@@ -1,0 +1,40 @@
+"""Type texts of an engine -> column types: what compares by value, and what only with itself."""
+
+from __future__ import annotations
+
+from sqlrs.catalog import ColumnType, Family
+
+_DUCKDB = {
+    "TINYINT": Family.INTEGER,
+    "SMALLINT": Family.INTEGER,
+    "INTEGER": Family.INTEGER,
+    "BIGINT": Family.INTEGER,
+    "HUGEINT": Family.INTEGER,
+    "UTINYINT": Family.INTEGER,
+    "USMALLINT": Family.INTEGER,
+    "UINTEGER": Family.INTEGER,
+    "UBIGINT": Family.INTEGER,
+    "FLOAT": Family.FLOAT,
+    "DOUBLE": Family.FLOAT,
+    "VARCHAR": Family.TEXT,
+    "DATE": Family.DATE,
+    "TIMESTAMP": Family.TIMESTAMP,
+    "TIMESTAMP_S": Family.TIMESTAMP,
+    "TIMESTAMP_MS": Family.TIMESTAMP,
+    "TIMESTAMP WITH TIME ZONE": Family.TIMESTAMP_TZ,
+    "BOOLEAN": Family.BOOLEAN,
+}
+
+# Equality between UHUGEINT and a signed type goes through DOUBLE, and TIMESTAMP_NS refuses to meet
+# a timestamp outside its range, so both stay on their own as OTHER.
+
+
+def duckdb_type(text: str, collation: str | None = None) -> ColumnType:
+    """The column type for the text that DuckDB's catalog shows."""
+    if text.startswith("DECIMAL("):
+        return ColumnType(Family.DECIMAL, text)
+    family = _DUCKDB.get(text, Family.OTHER)
+    if family is Family.TIMESTAMP:
+        # A constant must not be rounded to the column's own precision before it is compared.
+        return ColumnType(family, "TIMESTAMP")
+    return ColumnType(family, text, collation if family is Family.TEXT else None)

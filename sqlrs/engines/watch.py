@@ -1,0 +1,65 @@
+"""Run a blocking driver call so that Ctrl-C, a time limit and another thread can stop it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Generic, TypeVar
+
+Result = TypeVar("Result")
+
+# A stop that arrives before the driver has begun is lost, so it is repeated.
+_REPEAT_SECONDS = 0.05
+
+
+class Stop(Enum):
+    """Why a call was stopped."""
+
+    INTERRUPT = "interrupt"
+    TIMEOUT = "timeout"
+
+
+@dataclass(frozen=True)
+class Outcome(Generic[Result]):
+    """How a call ended: with a result, with the driver's error, or stopped.
+
+    The error is a value, not raised, so that the one raised for it has no context to show.
+    """
+
+    result: Result | None = None
+    error: BaseException | None = None
+    stopped: Stop | None = None
+
+
+def watched(
+    call: Callable[[], Result], stop: Callable[[], None], *, timeout: float | None
+) -> Outcome[Result]:
+    """Run ``call`` in a thread of its own; on Ctrl-C or after ``timeout`` seconds ``stop`` it."""
+    done = threading.Event()
+    ended: list[Outcome[Result]] = []
+
+    def work() -> None:
+        try:
+            ended.append(Outcome(result=call()))
+        except BaseException as error:
+            ended.append(Outcome(error=error))
+        finally:
+            done.set()
+
+    reason: Stop | None = None
+    thread = threading.Thread(target=work, name="sqlrs-statement", daemon=True)
+    try:
+        thread.start()
+        if not done.wait(timeout):
+            reason = Stop.TIMEOUT
+    except KeyboardInterrupt:
+        reason = Stop.INTERRUPT
+    while thread.ident is not None and not done.is_set():
+        try:
+            stop()
+            done.wait(_REPEAT_SECONDS)
+        except KeyboardInterrupt:
+            reason = Stop.INTERRUPT
+    return ended[0] if reason is None else Outcome(stopped=reason)
