@@ -1,0 +1,1 @@
+"""Sensitivities of counting queries: pure functions on exact integers and rationals."""

@@ -1,0 +1,16 @@
+"""The bound on local sensitivity: residual sensitivity at distance 0. Not private, not smooth."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+
+from sqlrs.residuals import Members, Residuals
+from sqlrs.sensitivity.bound import Bound
+from sqlrs.sensitivity.residual import growths
+
+
+def local_bound(residuals: Residuals, values: Mapping[Members, int]) -> Bound:
+    """LS(I) ≤ max over private tables r of Σ_{∅≠F⊆D_r} T_{[n]−F}; absent values raise KeyError."""
+    steps = growths(residuals, values)
+    return Bound(Fraction(max((step((0,) * step.tables) for step in steps), default=0)), 0)

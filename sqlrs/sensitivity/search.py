@@ -1,0 +1,134 @@
+"""The exact maximum of w[s_1 + … + s_m] * P(s) over all distance vectors, by branch and bound.
+
+P is a polynomial whose coefficients are not negative. docs/proofs/residual_sensitivity.md proves
+that the cut-offs lose nothing and that the bound of a box holds for the rounded-up weights.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import floor
+
+from sqlrs.noise.weights import Weights
+from sqlrs.sensitivity.bound import Bound
+from sqlrs.sensitivity.growth import Counts, Growth
+
+_SLOPE_BITS = 16
+_UNIT_BITS = 64
+
+
+def last_useful(degree: int, weights: Weights) -> int:
+    """The least s ≥ 1 from which w[s] * p(s) never rises, for every p of that degree.
+
+    p may be any polynomial without negative coefficients, or a maximum of such.
+    """
+    ratio = weights.decay_ceiling
+
+    def falls_after(s: int) -> bool:
+        return bool(ratio * (s + 1) ** degree <= s**degree)
+
+    high = 1
+    while not falls_after(high):
+        high *= 2
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if falls_after(middle) else (middle, high)
+    return high
+
+
+def maximise(growth: Growth, weights: Weights, best: Bound) -> Bound:
+    """The greater of ``best`` and the maximum of w[|s|] * growth(s) over all s ≥ 0.
+
+    Of several maxima the least |s| is reported.
+    """
+    search = _Search(growth, weights, best)
+    search.run([last_useful(degree, weights) if degree else 0 for degree in growth.degrees])
+    return search.best
+
+
+class _Search:
+    """Depth first over boxes of vectors, the more promising half first."""
+
+    def __init__(self, growth: Growth, weights: Weights, best: Bound) -> None:
+        self.growth = growth
+        self.weights = weights
+        self.best = best
+        self.slope = _rounded_down(1 / weights.decay_ceiling - 1, _SLOPE_BITS)
+        self._tangents: dict[int, list[int]] = {}
+
+    def run(self, last: list[int]) -> None:
+        low, high = (0,) * len(last), tuple(last)
+        boxes = [(self.limit(low, high), low, high)]
+        while boxes:
+            limit, low, high = boxes.pop()
+            if low != high and not self.hopeless(limit, low):
+                halves = [(self.limit(*half), *half) for half in _halves(low, high)]
+                boxes += sorted(halves, key=lambda box: box[0])
+
+    def hopeless(self, limit: Fraction, low: Counts) -> bool:
+        """Whether no vector of the box is better, nor as good at a smaller distance."""
+        best = self.best
+        return limit < best.value or (limit == best.value and sum(low) >= best.k)
+
+    def limit(self, low: Counts, high: Counts) -> Fraction:
+        """An upper bound of w[|s|] * P(s) over the box; its corners are tried on the way.
+
+        With 1/ratio ≥ 1 + slope, w[|s|] ≤ w[|low|] / Π (1 + slope)^(s_t − low_t), and each factor
+        lies above its tangent at a whole number. P is convex in each coordinate, so P divided by
+        the product of the tangents is greatest at a corner of the box.
+        """
+        lines, distances = [1], [0]
+        for a, b in zip(low, high, strict=True):
+            tangent = self.tangent(b - a)
+            lines = [line * end for line in lines for end in tangent]
+            distances = [d + s for d in distances for s in _ends(a, b)]
+        values = self.growth.at_all([_ends(a, b) for a, b in zip(low, high, strict=True)])
+        greatest, line = 0, 1
+        for value, corner_line, distance in zip(values, lines, distances, strict=True):
+            self.try_value(value, distance)
+            if value * line > greatest * corner_line:
+                greatest, line = value, corner_line
+        unit = 1 << (_UNIT_BITS * len(low))
+        return Fraction(greatest * unit, line) * self.weights[sum(low)]
+
+    def try_value(self, value: int, distance: int) -> None:
+        """Take the value at that distance for the maximum if it is one so far."""
+        weight, best = self.weights[distance], self.best
+        found = value * weight.numerator * best.value.denominator
+        rival = best.value.numerator * weight.denominator
+        if found > rival or (found == rival and distance < best.k):
+            self.best = Bound(value * weight, distance)
+
+    def tangent(self, width: int) -> list[int]:
+        """At the ends of 0..width a positive line below (1 + slope)^s, in units of 1 / 2^64."""
+        if width not in self._tangents:
+            # At 0 the line has the sign of 1 − slope · touch, which is kept at 1/2 or more.
+            touch = min(width // 2, self.slope.denominator // (2 * self.slope.numerator))
+            scale = (1 + self.slope) ** touch * 2**_UNIT_BITS
+            self._tangents[width] = [
+                floor(scale * (1 + self.slope * (end - touch))) for end in _ends(0, width)
+            ]
+        return self._tangents[width]
+
+
+def _ends(low: int, high: int) -> tuple[int, ...]:
+    return (low,) if low == high else (low, high)
+
+
+def _rounded_down(value: Fraction, bits: int) -> Fraction:
+    """A number not above ``value`` > 0 with about that many bits, so that its powers stay short."""
+    shift = bits - value.numerator.bit_length() + value.denominator.bit_length()
+    scale = Fraction(2) ** shift
+    return floor(value * scale) / scale
+
+
+def _halves(low: Counts, high: Counts) -> tuple[tuple[Counts, Counts], tuple[Counts, Counts]]:
+    """The box cut in two across its longest edge."""
+    widths = [b - a for a, b in zip(low, high, strict=True)]
+    t = widths.index(max(widths))
+    middle = (low[t] + high[t]) // 2
+    return (
+        (low, (*high[:t], middle, *high[t + 1 :])),
+        ((*low[:t], middle + 1, *low[t + 1 :]), high),
+    )
