@@ -5,6 +5,7 @@ from __future__ import annotations
 EPSILON = "sqlrs.epsilon"
 ERROR_BARS = "sqlrs.error_bars"
 BUDGET = "sqlrs.budget"
+HISTORY = "sqlrs.history"
 RELEASE_SETTINGS = frozenset({EPSILON, ERROR_BARS})
 
 SETTABLE = frozenset(

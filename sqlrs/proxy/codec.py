@@ -128,7 +128,7 @@ class FrameBuffer:
         """The next whole message, or None while it is incomplete."""
         if not self._bytes:
             return None
-        if self.limits is not None and self._bytes[:1] not in self.limits.kinds:
+        if self.limits is not None and bytes(self._bytes[:1]) not in self.limits.kinds:
             raise ProtocolViolation("unexpected message type")
         if len(self._bytes) < 5:
             return None

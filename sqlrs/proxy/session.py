@@ -182,8 +182,8 @@ class Session:
             prepared = yield from self._prepare_protected(parse, plan)
             if prepared.types:
                 raise _Refusal(error("42P02", "there is no parameter $1"))
-            yield Reply(count_description(prepared.column, binary=False))
-            yield from self._release(prepared.plan.statement.text, binary=False)
+            description = count_description(prepared.column, binary=False)
+            yield from self._release(prepared.plan.statement.text, False, description)
             yield Reply(command_complete("SELECT 1"))
             return
         self._validate_assignment(plan)
@@ -296,7 +296,7 @@ class Session:
         plans: list[Plan] = yield Examine(sql)
         return plans
 
-    def _release(self, sql: str, binary: bool) -> Steps:
+    def _release(self, sql: str, binary: bool, description: bytes = b"") -> Steps:
         frames = yield from self._asked(*to_shadow.read_settings(self._own))
         row = next(read_data_row(frame.body) for frame in frames if frame.kind == b"D")
         epsilon, bars, timeout = (None if v is None else v.decode("utf-8") for v in row)
@@ -304,7 +304,7 @@ class Session:
         outcome = yield Count(sql, price, bar_price, int(timeout or 0))
         remaining = yield Remaining()
         yield Reply(notice(outcome, remaining).encode())
-        yield Reply(data_row([encode_int8(outcome.value, binary)]))
+        yield Reply(description + data_row([encode_int8(outcome.value, binary)]))
 
     def _refresh(self, plan: Plan) -> Steps:
         if "budget" in plan.fresh:

@@ -97,7 +97,7 @@ def check_setting(name: str, value: str | None, span: Span | None = None) -> Non
     """Refuse to set what is not known to be harmless."""
     if name not in SETTABLE:
         raise refused(f'permission denied to set parameter "{name}"', sqlstate="42501", span=span)
-    if name in FIXED and (value is None or value.lower() not in FIXED[name]):
+    if name in FIXED and (value is None or value.strip("'").lower() not in FIXED[name]):
         raise refused(
             f'parameter "{name}" has one value here', sqlstate="0A000", code="fixed", span=span
         )

@@ -1,0 +1,283 @@
+"""One client from accept to close: carries out what the state machines ask for."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import secrets
+import ssl
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from sqlrs.errors import SqlrsError
+from sqlrs.proxy import effects
+from sqlrs.proxy.codec import Frame, FrameBuffer, ProtocolViolation, pack
+from sqlrs.proxy.counting import Counting, failed
+from sqlrs.proxy.gates import TooMany
+from sqlrs.proxy.greeting import Greeting, shadow_settings
+from sqlrs.proxy.handshake import Authenticated
+from sqlrs.proxy.logs import log
+from sqlrs.proxy.messages import decode, session_limits
+from sqlrs.proxy.policy import Plan, split
+from sqlrs.proxy.replies import (
+    Report,
+    fatal,
+    from_exception,
+    key_data,
+    parameter_status,
+    ready,
+    report_fields,
+)
+from sqlrs.proxy.service import Service
+from sqlrs.proxy.session import Session, Steps
+from sqlrs.proxy.shadow_client import ShadowConnection, ShadowLost, ShadowRefused
+from sqlrs.proxy.wire import SlowClient, Wire
+
+_Result = TypeVar("_Result")
+
+# Below this length a statement is examined at once; above, in a thread, so that others go on.
+_SHORT = 2000
+_STOPPED = fatal("57P01", "terminating connection: the proxy is shutting down")
+
+
+class Connection:
+    """Drives the handshake and then the session of one client."""
+
+    def __init__(self, service: Service, wire: Wire) -> None:
+        self._service = service
+        self._wire = wire
+        self._shadow: ShadowConnection | None = None
+        self._counting: Counting | None = None
+        self._asking_shadow = False
+        self._busy = False
+        self._farewell: Report | None = None
+        self._process = 0
+        self._secret = b""
+        self.analyst = ""
+        wire.on_lost = self._lost
+
+    async def run(self) -> None:
+        """Serve the client until it leaves, breaks the protocol or must go."""
+        report: Report | None = None
+        try:
+            client = await Greeting(self._service, self._wire).run()
+            if client is not None:
+                with self._service.sessions.enter(client.user):
+                    await self._serve(client)
+        except TooMany as problem:
+            report = from_exception(problem).fatal()
+        except ProtocolViolation as violation:
+            report = fatal("08P01", str(violation))
+        except ShadowLost:
+            report = fatal("57P02", "the catalog database is gone", "connect again")
+        except ShadowRefused as problem:
+            report = fatal(problem.sqlstate, problem.message)
+        except SqlrsError as problem:
+            report = from_exception(problem).fatal()
+        except (SlowClient, OSError, ssl.SSLError, TimeoutError):
+            pass
+        finally:
+            self._end(report)
+
+    def cancel(self, secret: bytes) -> None:
+        """A cancel request with this key arrived for this connection."""
+        if not hmac.compare_digest(secret, self._secret):
+            return
+        if self._counting is not None:
+            self._counting.stop()
+        elif self._asking_shadow and self._shadow is not None:
+            task = asyncio.ensure_future(self._shadow.cancel())
+            task.add_done_callback(lambda done: done.exception())
+
+    def leave(self, report: Report = _STOPPED) -> None:
+        """End after what runs now, at once if nothing runs."""
+        self._farewell = report
+        if not self._busy:
+            self._wire.wake()
+
+    def give_up(self) -> None:
+        """Stop what runs: the time to finish it is over."""
+        if self._counting is not None:
+            self._counting.stop("terminating connection: the proxy is shutting down")
+
+    async def _serve(self, client: Authenticated) -> None:
+        service, limits = self._service, self._service.config.limits
+        self.analyst = client.user
+        if client.database not in (service.config.database, client.user):
+            raise ShadowRefused("3D000", f'database "{client.database}" does not exist')
+        settings = shadow_settings(client, service.config.analyst(client.user))
+        self._shadow = await service.shadow.connect(client.user, settings)
+        self._shadow.on_unasked = self._forward
+        self._register(client.minor)
+        for name, value in self._shadow.parameters.items():
+            self._wire.write(parameter_status(name, value))
+        self._wire.write(key_data(self._process, self._secret) + ready(b"I"))
+        log("session_opened", "debug", analyst=client.user)
+        session = Session(
+            lambda: service.config.analyst(client.user),
+            max_statement=limits.statement_characters,
+            max_prepared=limits.prepared_statements,
+        )
+        await self._converse(session, FrameBuffer(session_limits(limits.message_bytes)))
+
+    def _register(self, minor: int) -> None:
+        while not self._process or self._process in self._service.running:
+            self._process = secrets.randbelow(2**31 - 1) + 1
+        self._secret = secrets.token_bytes(32 if minor >= 2 else 4)
+        self._service.running[self._process] = self
+
+    async def _converse(self, session: Session, buffer: FrameBuffer) -> None:
+        limits = self._service.config.limits
+        while self._farewell is None:
+            frame = buffer.next()
+            if frame is None:
+                try:
+                    seconds = limits.message_seconds if len(buffer) else limits.idle_seconds
+                    data = await self._wire.read(seconds)
+                except TimeoutError:
+                    self._farewell = fatal("57P05", "terminating connection: idle for too long")
+                    return
+                if self._wire.lost:
+                    return
+                buffer.feed(data)
+                continue
+            self._busy = True
+            try:
+                if not await self._perform(session.handle(decode(frame))):
+                    return
+            finally:
+                self._busy = False
+
+    async def _perform(self, steps: Steps) -> bool:
+        """Carry out the effects of one message; False when the client said good-bye."""
+        try:
+            effect = next(steps)
+            while not isinstance(effect, effects.Hangup):
+                try:
+                    result = await self._carry_out(effect)
+                except SqlrsError as problem:
+                    effect = steps.throw(problem)
+                else:
+                    effect = steps.send(result)
+        except StopIteration:
+            return True
+        return False
+
+    async def _carry_out(self, effect: effects.Effect) -> Any:
+        match effect:
+            case effects.Reply(data):
+                self._reply(data)
+                await self._wire.drain(self._service.config.limits.send_seconds)
+            case effects.Ask(data, replies):
+                return await self._ask(data, replies)
+            case effects.Stream(data):
+                return await self._stream(data)
+            case effects.Examine(sql):
+                if len(sql) < _SHORT:
+                    return self._examine(sql)
+                return await asyncio.to_thread(self._examine, sql)
+            case effects.Admit():
+                if not self._service.rate.take(self.analyst):
+                    raise TooMany("too many statements", hint="wait a moment and try again")
+            case effects.Check(sql):
+                await self._backend(self._service.backend.check, sql)
+            case effects.Count():
+                return await self._count(effect)
+            case effects.Remaining():
+                return await self._backend(self._service.backend.remaining, self.analyst)
+            case effects.History():
+                rows = self._service.config.limits.history_rows
+                return await self._backend(self._service.backend.history, self.analyst, rows)
+        return None
+
+    def _reply(self, data: bytes) -> None:
+        if data[:1] == b"E":
+            sqlstate = report_fields(data[5:]).get("C", "")
+            self._service.metrics.count("sqlrs_errors_total", sqlstate=sqlstate)
+            log("refused", analyst=self.analyst, sqlstate=sqlstate)
+        self._wire.write(data)
+
+    def _examine(self, sql: str) -> list[Plan]:
+        plans = [self._service.policy.plan(statement) for statement in split(sql)]
+        for plan in plans:
+            self._service.metrics.count("sqlrs_statements_total", route=plan.route.value)
+        return plans
+
+    async def _ask(self, data: bytes, replies: int) -> list[Frame]:
+        shadow = self._the_shadow()
+        return await self._within_time(shadow.exchange(data, replies))
+
+    async def _stream(self, data: bytes) -> Frame:
+        shadow = self._the_shadow()
+        seconds = self._service.config.limits.send_seconds
+
+        async def forward() -> Frame:
+            async for frame in shadow.stream(data):
+                if frame.kind != b"D":
+                    return frame
+                self._wire.write(pack(*frame))
+                await self._wire.drain(seconds)
+            raise ShadowLost
+
+        return await self._within_time(forward())
+
+    async def _within_time(self, work: Coroutine[Any, Any, _Result]) -> _Result:
+        """Let the shadow work; past its time it is told to stop and answers with an error."""
+        shadow = self._the_shadow()
+        self._asking_shadow = True
+        task = asyncio.ensure_future(work)
+        try:
+            seconds = self._service.config.limits.catalog_seconds
+            done, _ = await asyncio.wait({task}, timeout=seconds)
+            if not done:
+                await shadow.cancel()
+            return await task
+        finally:
+            self._asking_shadow = False
+            task.cancel()
+
+    async def _backend(self, method: Any, *arguments: object) -> Any:
+        try:
+            return await asyncio.to_thread(method, *arguments)
+        except SqlrsError:
+            raise
+        except Exception as problem:
+            log("backend_failed", "error", analyst=self.analyst, reason=type(problem).__name__)
+            raise failed() from None
+
+    async def _count(self, request: effects.Count) -> Any:
+        self._counting = Counting(self._service, self.analyst, request)
+        try:
+            outcome = await self._counting.run()
+        finally:
+            self._counting = None
+        self._service.metrics.count("sqlrs_answers_total", analyst=self.analyst)
+        log(
+            "answered",
+            analyst=self.analyst,
+            epsilon=f"{outcome.epsilon:f}",
+            repeated=outcome.repeated,
+        )
+        return outcome
+
+    def _forward(self, frame: Frame) -> None:
+        if frame.kind in (b"N", b"S"):
+            self._wire.write(pack(*frame))
+
+    def _lost(self) -> None:
+        if self._counting is not None:
+            self._counting.stop()
+
+    def _the_shadow(self) -> ShadowConnection:
+        if self._shadow is None:
+            raise ShadowLost
+        return self._shadow
+
+    def _end(self, report: Report | None) -> None:
+        report = report or self._farewell
+        if report is not None:
+            self._reply(report.encode())
+        if self._shadow is not None:
+            self._shadow.abort()
+        self._service.running.pop(self._process, None)
+        self._wire.close()

@@ -1,0 +1,72 @@
+"""Limits over time and number: statements per second, failed logins, open connections."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from sqlrs.errors import SqlrsError
+
+_MAX_KEYS = 10_000
+
+
+class TooMany(SqlrsError):
+    """A limit of the proxy is reached; nothing was read or charged."""
+
+    code = "limit"
+    sqlstate = "53000"
+
+
+class RateGate:
+    """A token bucket for each key; the least used keys are forgotten, which fills their bucket."""
+
+    def __init__(
+        self, per_second: float, burst: float, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._rate = per_second
+        self._burst = burst
+        self._clock = clock
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def level(self, key: str) -> float:
+        """How many tokens the key has."""
+        now = self._clock()
+        tokens, since = self._buckets.get(key, (self._burst, now))
+        return min(self._burst, tokens + (now - since) * self._rate)
+
+    def take(self, key: str) -> bool:
+        """Take one token; False if there is none."""
+        tokens = self.level(key)
+        allowed = tokens >= 1
+        self._buckets[key] = (tokens - 1 if allowed else tokens, self._clock())
+        self._buckets.move_to_end(key)
+        if len(self._buckets) > _MAX_KEYS:
+            self._buckets.popitem(last=False)
+        return allowed
+
+
+class CountGate:
+    """How many are inside at once, in all and for each key."""
+
+    def __init__(self, total: int, each: int) -> None:
+        self._total = total
+        self._each = each
+        self._inside: Counter[str] = Counter()
+
+    def __len__(self) -> int:
+        return self._inside.total()
+
+    @contextmanager
+    def enter(self, key: str) -> Iterator[None]:
+        """Be inside for a while, or raise TooMany."""
+        if self._inside.total() >= self._total or self._inside[key] >= self._each:
+            raise TooMany("too many connections", sqlstate="53300", hint="try again later")
+        self._inside[key] += 1
+        try:
+            yield
+        finally:
+            self._inside[key] -= 1
+            if not self._inside[key]:
+                del self._inside[key]

@@ -1,0 +1,204 @@
+"""The proxy as a whole: listens, watches over the shadow, reloads users, stops in order."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import signal
+import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+
+from sqlrs.errors import SqlrsError
+from sqlrs.proxy import tls
+from sqlrs.proxy.backend import Backend
+from sqlrs.proxy.config import ProxyConfig
+from sqlrs.proxy.connection import Connection
+from sqlrs.proxy.logs import configure, log
+from sqlrs.proxy.metrics import StatusServer
+from sqlrs.proxy.policy import Policy
+from sqlrs.proxy.replies import fatal
+from sqlrs.proxy.service import Service
+from sqlrs.proxy.shadow import Shadow
+from sqlrs.proxy.users import Users
+from sqlrs.proxy.wire import Wire
+
+_RESTART_SECONDS = 0.5
+_LAST_SECONDS = 5.0
+
+
+class Proxy:
+    """A running proxy; ``start`` and ``stop`` belong to one event loop."""
+
+    def __init__(
+        self, config: ProxyConfig, backend: Backend, *, config_path: Path | None = None
+    ) -> None:
+        tables = list(backend.schema())
+        self._config_path = config_path
+        self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        shadow = Shadow(
+            tables,
+            database=config.database,
+            connections=config.limits.connections,
+            binaries=config.postgres_binaries,
+        )
+        self.service = Service(
+            config, backend, Users(config.users), Policy(tables), shadow, self._tls(config)
+        )
+        self._status = StatusServer(lambda: shadow.alive, self._metrics_text)
+        self._server: asyncio.Server | None = None
+        self._supervisor: asyncio.Task[None] | None = None
+        self._connections: dict[asyncio.Task[None], Connection] = {}
+
+    @property
+    def port(self) -> int:
+        """The port that clients connect to."""
+        if self._server is None:
+            raise RuntimeError("not started")
+        return int(self._server.sockets[0].getsockname()[1])
+
+    @property
+    def status_port(self) -> int:
+        """The port of /healthz and /metrics."""
+        return self._status.port
+
+    async def start(self) -> None:
+        """Start the shadow, then listen."""
+        config = self.service.config
+        await self.service.shadow.start()
+        self._supervisor = asyncio.create_task(self._supervise())
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(
+            lambda: Wire(self._accept), config.listen, config.port, backlog=512
+        )
+        if config.status_port is not None:
+            await self._status.start(config.status_listen, config.status_port)
+        log("started", count=len(self.service.users.names()))
+
+    async def stop(self) -> None:
+        """Take no more clients, let what runs be settled, then end."""
+        if self._server is not None:
+            self._server.close()
+        for connection in list(self._connections.values()):
+            connection.leave()
+        await self._finish(self.service.config.shutdown_seconds)
+        for connection in list(self._connections.values()):
+            connection.give_up()
+        await self._finish(_LAST_SECONDS)
+        for task in list(self._connections):
+            task.cancel()
+        if self._supervisor is not None:
+            self._supervisor.cancel()
+        await self._status.stop()
+        await self.service.shadow.stop()
+        self.service.counters.shutdown(wait=False, cancel_futures=True)
+        if self._temporary is not None:
+            self._temporary.cleanup()
+        log("stopped")
+
+    def reload(self) -> None:
+        """Read the users and the analysts' limits again; what is broken stays as it was."""
+        try:
+            if self._config_path is not None:
+                fresh = ProxyConfig.read(self._config_path)
+                self.service.config = replace(
+                    self.service.config, default=fresh.default, analysts=fresh.analysts
+                )
+            self.service.users.reload()
+        except SqlrsError as problem:
+            log("reload_failed", "error", code=problem.code)
+            return
+        names = set(self.service.users.names())
+        for connection in list(self._connections.values()):
+            if connection.analyst and connection.analyst not in names:
+                connection.leave(fatal("57P01", "terminating connection: the user was removed"))
+        log("reloaded", count=len(names))
+
+    def _accept(self, wire: Wire) -> None:
+        connection = Connection(self.service, wire)
+        task = asyncio.ensure_future(connection.run())
+        self._connections[task] = connection
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._connections.pop(task, None)
+        if not task.cancelled() and (problem := task.exception()) is not None:
+            log("connection_failed", "error", reason=type(problem).__name__)
+
+    async def _finish(self, seconds: float) -> None:
+        if self._connections:
+            await asyncio.wait(set(self._connections), timeout=seconds)
+
+    async def _supervise(self) -> None:
+        """Start the shadow again whenever it ends; until then clients are told to come back."""
+        shadow = self.service.shadow
+        while True:
+            await shadow.wait()
+            log("shadow_ended", "error")
+            await shadow.stop()
+            await asyncio.sleep(_RESTART_SECONDS)
+            self.service.metrics.count("sqlrs_shadow_restarts_total")
+            with contextlib.suppress(SqlrsError):
+                await shadow.start()
+
+    async def _metrics_text(self) -> str:
+        backend, budgets = self.service.backend, dict[str, Decimal | int]()
+        for name in self.service.users.names():
+            with contextlib.suppress(Exception):
+                remaining = await asyncio.to_thread(backend.remaining, name)
+                if remaining is not None:
+                    budgets[name] = remaining
+        return self.service.metrics.text(
+            {
+                "sqlrs_connections": {"": len(self.service.sessions)},
+                "sqlrs_shadow_up": {"": int(self.service.shadow.alive)},
+                "sqlrs_budget_remaining": budgets,
+            }
+        )
+
+    def _tls(self, config: ProxyConfig) -> tls.Tls | None:
+        if config.tls == "off":
+            return None
+        if config.tls_certificate is not None and config.tls_key is not None:
+            return tls.load(config.tls_certificate, config.tls_key)
+        if config.state_directory is not None:
+            config.state_directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            return tls.self_signed(config.state_directory)
+        self._temporary = tempfile.TemporaryDirectory(prefix="sqlrs-tls-")
+        return tls.self_signed(Path(self._temporary.name))
+
+
+def serve(
+    config: ProxyConfig,
+    backend: Backend,
+    *,
+    config_path: Path | None = None,
+    ready: Callable[[Proxy], None] = lambda proxy: None,
+) -> None:
+    """Run until SIGTERM or SIGINT; SIGHUP reloads the users. ``ready`` is told once it listens."""
+    configure(config.log_level)
+    logging.getLogger("sqlglot").disabled = True
+    asyncio.run(_serve(config, backend, config_path, ready))
+
+
+async def _serve(
+    config: ProxyConfig,
+    backend: Backend,
+    config_path: Path | None,
+    ready: Callable[[Proxy], None],
+) -> None:
+    loop, stop = asyncio.get_running_loop(), asyncio.Event()
+    loop.set_exception_handler(lambda loop, context: log("unhandled", "error"))
+    proxy = Proxy(config, backend, config_path=config_path)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    loop.add_signal_handler(signal.SIGHUP, proxy.reload)
+    try:
+        await proxy.start()
+        ready(proxy)
+        await stop.wait()
+    finally:
+        await proxy.stop()

@@ -1,0 +1,55 @@
+"""The DDL of the exposed tables for the shadow, built as sqlglot trees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from sqlglot import exp
+
+from sqlrs.proxy.backend import ExposedColumn, ExposedTable
+
+
+def ddl(tables: Sequence[ExposedTable]) -> Iterator[str]:
+    """CREATE SCHEMA, CREATE TABLE and GRANT statements, one by one."""
+    for schema in sorted({table.schema for table in tables} - {"public"}):
+        target = exp.Table(db=_identifier(schema))
+        yield exp.Create(kind="SCHEMA", this=target).sql(dialect="postgres")
+        yield _grant("USAGE", "SCHEMA", target)
+    for table in tables:
+        target = exp.Table(this=_identifier(table.name), db=_identifier(table.schema))
+        entries: list[exp.Expression] = [_column(column) for column in table.columns]
+        entries += [_key(columns, first=not number) for number, columns in enumerate(table.keys)]
+        definition = exp.Schema(this=target.copy(), expressions=entries)
+        yield exp.Create(kind="TABLE", this=definition).sql(dialect="postgres")
+        yield _grant("SELECT", "TABLE", target)
+
+
+def _column(column: ExposedColumn) -> exp.ColumnDef:
+    constraints = (
+        [] if column.nullable else [exp.ColumnConstraint(kind=exp.NotNullColumnConstraint())]
+    )
+    return exp.ColumnDef(
+        this=_identifier(column.name),
+        kind=exp.DataType.build(column.type, dialect="postgres", udt=True),
+        constraints=constraints,
+    )
+
+
+def _key(columns: tuple[str, ...], *, first: bool) -> exp.Expression:
+    names: list[exp.Expression] = [_identifier(column) for column in columns]
+    if first:
+        return exp.PrimaryKey(expressions=names)
+    return exp.UniqueColumnConstraint(this=exp.Schema(expressions=names))
+
+
+def _grant(privilege: str, kind: str, target: exp.Table) -> str:
+    return exp.Grant(
+        privileges=[exp.GrantPrivilege(this=exp.var(privilege))],
+        kind=kind,
+        securable=target.copy(),
+        principals=[exp.GrantPrincipal(this=exp.var("PUBLIC"))],
+    ).sql(dialect="postgres")
+
+
+def _identifier(name: str) -> exp.Identifier:
+    return exp.to_identifier(name, quoted=True)
