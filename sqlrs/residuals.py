@@ -244,4 +244,22 @@ class Residuals:
         while found := {p for p in candidates - reached if not p.variables.isdisjoint(variables)}:
             reached |= found
             variables.update(*(p.variables for p in found))
-        return reached, frozenset(variables) - inside
+        return _without_free(reached, frozenset(variables) - inside)
+
+
+def _without_free(
+    reached: set[Predicate], external: frozenset[Variable]
+) -> tuple[set[Predicate], frozenset[Variable]]:
+    """Leave out external variables that +∞ or −∞ always satisfies: they restrict nothing."""
+    while free := {v for v in external if _one_sided(v, reached)}:
+        reached = {p for p in reached if p.variables.isdisjoint(free)}
+        external -= free
+    return reached, external
+
+
+def _one_sided(variable: Variable, predicates: Iterable[Predicate]) -> bool:
+    """Whether only lower bounds, or only upper bounds, mention the variable."""
+    touching = [p for p in predicates if variable in p.variables]
+    if not all(isinstance(p, Comparison) for p in touching):
+        return False
+    return len({p.left == variable for p in touching if isinstance(p, Comparison)}) < 2

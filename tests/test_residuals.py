@@ -75,8 +75,8 @@ def test_parts_linked_through_a_chain_of_external_variables_stay_together() -> N
 
 def test_the_reading_is_one_for_the_whole_query() -> None:
     chained = query(
-        *(atom(BAG, f"a{i}", f"b{i}") for i in range(4)),
-        less=[(f"b{i}", f"b{i + 1}") for i in range(3)],
+        *(atom(BAG, f"a{i}", f"b{i}") for i in range(5)),
+        less=[(f"b{i}", f"b{i + 1}") for i in range(4)],
     )
     assert not Reading.of(chained, max_external=2).exact_comparisons
     assert Reading.of(chained, max_external=3).exact_comparisons
@@ -166,3 +166,14 @@ def test_parts_partition_the_set_and_share_nothing(q: Query) -> None:
             assert one.external.isdisjoint(other.external | other.variables)
         kept = {p for part in parts for p in part.predicates}
         assert kept == set(residuals.of(members).predicates)
+
+
+def test_an_external_variable_bounded_on_one_side_restricts_nothing() -> None:
+    chained = query(
+        atom(BAG, "p", "a"), atom(BAG, "q", "b"), atom(BAG, "r", "c"), less=[("a", "b"), ("b", "c")]
+    )
+    residuals = Residuals(chained)
+    assert residuals.of(frozenset({0})).external == frozenset()
+    assert names(residuals.of(frozenset({0, 2})).external) == "b"
+    bounded = query(atom(BAG, "p", "a"), atom(BAG, "q", "b"), less=[("a", "b"), ("b", 10)])
+    assert names(Residuals(bounded).of(frozenset({0})).external) == "b"
