@@ -1,0 +1,37 @@
+"""The strongest test of the compiler: the count of the compiled query is the count of the SQL."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sqlrs.compile import compile_query
+from sqlrs.lower import lower
+from sqlrs.parse import parse
+from sqlrs.simplify import Contradiction
+from tests import oracle
+from tests.strategies import ALL, TinyDatabase, databases, load, queries
+
+
+def _counted(database: TinyDatabase, sql: str) -> int:
+    with load(database) as connection:
+        found = connection.execute(sql).fetchone()
+    assert found is not None
+    return int(found[0])
+
+
+@given(st.data())
+@settings(max_examples=150)
+def test_the_compiled_query_counts_what_the_sql_counts(data: st.DataObject) -> None:
+    database = data.draw(databases())
+    sql = data.draw(queries(database.catalog, ALL))
+    expected = _counted(database, sql)
+
+    lowered = lower(parse(sql, database.catalog), database.catalog)
+    assert oracle.count(lowered, database.rows) == expected
+
+    compiled = compile_query(sql, database.catalog)
+    if isinstance(compiled, Contradiction):
+        assert expected == 0
+    else:
+        assert oracle.count(compiled, database.rows) == expected
