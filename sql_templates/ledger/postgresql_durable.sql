@@ -1,0 +1,2 @@
+-- A committed reservation must survive a power cut, or the budget would come back.
+SET LOCAL synchronous_commit = on

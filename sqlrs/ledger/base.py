@@ -1,0 +1,196 @@
+"""What a ledger is: charges with exact epsilons, and the protocol that the release path follows."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Context, Decimal, Inexact, InvalidOperation
+from enum import StrEnum
+from typing import Protocol
+
+from sqlrs.epsilon import parse_epsilon
+from sqlrs.errors import BudgetExhausted, UsageError
+
+RESERVED = "reserved"
+RELEASED = "released"
+
+_MAX_CAP = Decimal(1_000_000)
+_MAX_TEXT = 64
+_MAX_NAME = 200
+_FINEST = Decimal("1e-30")
+# Budgets are never rounded: an operation that would have to round raises.
+_EXACT = Context(prec=60, traps=[Inexact, InvalidOperation])
+# Letters only: no number, and so nothing about the data, can enter the journal this way.
+_OUTCOME = re.compile(r"[a-z_]{1,40}")
+
+
+class Kind(StrEnum):
+    """Whose budget: one analyst's over all datasets, or one dataset's over all analysts."""
+
+    ANALYST = "analyst"
+    DATASET = "dataset"
+
+
+@dataclass(frozen=True)
+class Charge:
+    """What one release costs and to whom; two equal charges ask for the same answer.
+
+    ``query`` is the canonical text of the query, ``mechanism`` the full public description of the
+    noise including its shape.
+    """
+
+    analyst: str
+    dataset: str
+    query: str
+    mechanism: str
+    epsilon: Decimal
+
+    def __post_init__(self) -> None:
+        check_name(Kind.ANALYST, self.analyst)
+        check_name(Kind.DATASET, self.dataset)
+        _check_text("query", self.query)
+        _check_text("mechanism", self.mechanism)
+        # One value has one form: equal charges are equal in every store.
+        object.__setattr__(self, "epsilon", parse_epsilon(self.epsilon))
+
+
+@dataclass(frozen=True)
+class Budget:
+    """A cap on the sum of all epsilons of one analyst or one dataset, and the sum so far."""
+
+    kind: Kind
+    name: str
+    cap: Decimal
+    spent: Decimal
+
+    @property
+    def remaining(self) -> Decimal:
+        """What may still be spent; 0 where the cap was lowered below what is spent."""
+        return max(Decimal(0), subtract(self.cap, self.spent))
+
+    def after(self, charge: Charge) -> Budget:
+        """The budget once the charge is spent, or BudgetExhausted."""
+        spent = add(self.spent, charge.epsilon)
+        if spent > self.cap:
+            raise exhausted(f"{self.kind} {self.name!r}", charge.epsilon, self.remaining)
+        return Budget(self.kind, self.name, self.cap, spent)
+
+
+@dataclass(frozen=True)
+class Release:
+    """One line of the journal. It has no end time: how long a release took depends on the data."""
+
+    ticket: int
+    at: datetime
+    charge: Charge
+    outcome: str
+    answer: str | None
+
+
+class Ledger(Protocol):
+    """What the release path calls, in this order: repeat, reserve, then settle or fail."""
+
+    def repeat(self, charge: Charge) -> str | None:
+        """The recorded public answer of an identical released charge, or None."""
+        ...
+
+    def reserve(self, charge: Charge) -> int:
+        """Spend the charge before any data is read, or raise BudgetExhausted and spend nothing.
+
+        The ticket is settled or failed later. If neither happens, the charge stays spent.
+        """
+        ...
+
+    def settle(self, ticket: int, answer: str) -> None:
+        """Record the public answer, as JSON text; only then may it be shown."""
+        ...
+
+    def fail(self, ticket: int, outcome: str) -> None:
+        """Record that no answer came, by an error code of letters; the charge stays spent."""
+        ...
+
+    def remaining(self, analyst: str, dataset: str) -> Decimal | None:
+        """What this analyst may still spend on this dataset; None means without limit."""
+        ...
+
+
+def parse_cap(value: Decimal | int | str) -> Decimal:
+    """A budget, exactly as its decimal text says; 0 is allowed and closes it."""
+    try:
+        # A float is never exact; a text of megabytes would be worked through digit by digit.
+        if isinstance(value, Decimal | int | str) and len(str(value)) <= _MAX_TEXT:
+            cap = Decimal(value)
+            if cap.is_finite() and 0 <= cap <= _MAX_CAP:
+                return _plain(_EXACT.quantize(cap, _FINEST))
+    except (Inexact, InvalidOperation, ValueError):
+        pass
+    raise UsageError(
+        f"a budget must be a decimal number from 0 to {_MAX_CAP}", hint="such as 10 or 0.5"
+    )
+
+
+def check_name(kind: Kind, name: str) -> None:
+    """Refuse a name that is empty, endless, or not printable as it stands."""
+    _check_text(f"the {kind}'s name", name)
+    if not name.isprintable() or name != name.strip() or len(name) > _MAX_NAME:
+        raise UsageError(
+            f"the {kind}'s name must be 1 to {_MAX_NAME} printable characters",
+            hint="no line breaks, no control characters, no space at either end",
+        )
+
+
+def check_answer(answer: str) -> None:
+    """Refuse an answer that is not JSON; the error holds nothing of it."""
+    try:
+        json.loads(answer)
+    except ValueError:
+        raise ValueError("the answer to record is not JSON text") from None
+
+
+def check_outcome(outcome: str) -> None:
+    """Refuse an outcome that is not a code of lower-case letters and underscores."""
+    if not _OUTCOME.fullmatch(outcome) or outcome in (RESERVED, RELEASED):
+        raise ValueError("an outcome is an error code of letters and underscores")
+
+
+def not_open(ticket: int) -> ValueError:
+    """The error for a ticket that was never issued, or is settled or failed already."""
+    return ValueError(f"ticket {ticket} is not open")
+
+
+def add(left: Decimal, right: Decimal) -> Decimal:
+    """The exact sum, without trailing zeros."""
+    return _plain(_EXACT.add(left, right))
+
+
+def subtract(left: Decimal, right: Decimal) -> Decimal:
+    """The exact difference, without trailing zeros. Python's own minus rounds to 28 digits."""
+    return _plain(_EXACT.subtract(left, right))
+
+
+def exhausted(whose: str, asked: Decimal, left: Decimal) -> BudgetExhausted:
+    """The refusal, from public numbers only."""
+    return BudgetExhausted(
+        f"the release costs epsilon {asked:f}, but the budget of {whose} has {left:f} left",
+        hint="ask for a smaller epsilon, repeat an earlier query, or ask the data owner for more",
+    )
+
+
+def _plain(value: Decimal) -> Decimal:
+    # Adding 0 turns -0 into 0.
+    return Decimal(f"{_EXACT.normalize(_EXACT.add(value, Decimal(0))):f}")
+
+
+def _check_text(what: str, text: str) -> None:
+    if not text or "\0" in text or not _encodable(text):
+        raise UsageError(f"{what} must be Unicode text, not empty, without the character NUL")
+
+
+def _encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
