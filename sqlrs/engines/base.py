@@ -30,8 +30,8 @@ class Snapshot(Protocol):
     def materialise(self, name: str, statement: exp.Expression) -> None:
         """Keep a statement's result as a temporary table until the snapshot ends.
 
-        Later statements name it without a schema. A name that a table or view already has is a
-        ValueError: the temporary table would hide it.
+        Only in a snapshot begun with ``materialising=True``. Later statements name the table
+        without a schema. A name that is taken is a ValueError: its table would be hidden.
         """
         ...
 
@@ -50,7 +50,7 @@ class Engine(Protocol):
         """Verify declared keys on the data (unique and never null); a violation is a UsageError."""
         ...
 
-    def snapshot(self) -> AbstractContextManager[Snapshot]:
+    def snapshot(self, *, materialising: bool = False) -> AbstractContextManager[Snapshot]:
         """Begin a snapshot; it ends, and its temporary tables go, with the context."""
         ...
 

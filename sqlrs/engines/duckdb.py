@@ -29,9 +29,16 @@ _FILES_DATABASE = "sqlrs_files"
 class DuckDBSnapshot:
     """One read-only transaction on a connection of its own."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, timeout: float | None) -> None:
+    def __init__(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        timeout: float | None,
+        *,
+        materialising: bool,
+    ) -> None:
         self._connection = connection
         self._timeout = timeout
+        self._materialising = materialising
         self._interrupted = threading.Event()
 
     def scalar(self, statement: exp.Expression) -> int:
@@ -44,6 +51,8 @@ class DuckDBSnapshot:
 
     def materialise(self, name: str, statement: exp.Expression) -> None:
         """Keep a statement's result as a temporary table until the snapshot ends."""
+        if not self._materialising:
+            raise ValueError("this snapshot was not begun with materialising=True")
         if self.run(template("duckdb/name_taken.sql"), {"name": name}) != [(False,)]:
             raise ValueError(f"there is already a table or view called {name}")
         temporary = exp.Properties(expressions=[exp.TemporaryProperty()])
@@ -144,10 +153,11 @@ class DuckDBEngine:
             verify_keys(snapshot, catalog, keys)
 
     @contextmanager
-    def snapshot(self) -> Iterator[DuckDBSnapshot]:
+    def snapshot(self, *, materialising: bool = False) -> Iterator[DuckDBSnapshot]:
         """Begin a snapshot; it ends, and its temporary tables go, with the context."""
         with self._lock:
-            snapshot = DuckDBSnapshot(self._connection.cursor(), self._timeout)
+            duplicate = self._connection.cursor()
+            snapshot = DuckDBSnapshot(duplicate, self._timeout, materialising=materialising)
             self._open.add(snapshot)
         try:
             snapshot.rows(_set_search_path(self._homes))

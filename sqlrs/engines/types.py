@@ -38,3 +38,33 @@ def duckdb_type(text: str, collation: str | None = None) -> ColumnType:
         # A constant must not be rounded to the column's own precision before it is compared.
         return ColumnType(family, "TIMESTAMP")
     return ColumnType(family, text, collation if family is Family.TEXT else None)
+
+
+_POSTGRES = {
+    "smallint": Family.INTEGER,
+    "integer": Family.INTEGER,
+    "bigint": Family.INTEGER,
+    "numeric": Family.DECIMAL,
+    "real": Family.FLOAT,
+    "double precision": Family.FLOAT,
+    "text": Family.TEXT,
+    "character varying": Family.TEXT,
+    "date": Family.DATE,
+    "timestamp without time zone": Family.TIMESTAMP,
+    "timestamp with time zone": Family.TIMESTAMP_TZ,
+    "boolean": Family.BOOLEAN,
+}
+
+
+def postgres_type(
+    text: str, *, built_in: bool, collation: str | None = None, deterministic: bool = True
+) -> ColumnType:
+    """The column type for a base type's name without modifiers, as ``format_type`` writes it.
+
+    ``character`` ignores trailing blanks, and a collation that is not deterministic makes different
+    texts equal: both compare by value with themselves only.
+    """
+    family = _POSTGRES.get(text, Family.OTHER) if built_in else Family.OTHER
+    if family is Family.TEXT and not deterministic:
+        family = Family.OTHER
+    return ColumnType(family, text, collation)

@@ -1,0 +1,52 @@
+-- The columns that this role may read of every table, foreign table and materialised view.
+-- Partitions and inheritance children are left out: their rows are rows of the parent.
+-- A column may be null in spite of NOT NULL where that is not enforced: in foreign tables, in the children
+-- of a parent, and where the constraint is not validated (PostgreSQL 18).
+-- A domain stands for its base type. Tables on which a row-level security policy acts are left out.
+WITH RECURSIVE base_types (declared, base) AS (
+  SELECT oid, CASE typtype WHEN 'd' THEN typbasetype ELSE oid END
+  FROM pg_type
+  UNION
+  SELECT base_types.declared, domain.typbasetype
+  FROM base_types
+  JOIN pg_type AS domain ON domain.oid = base_types.base
+  WHERE domain.typtype = 'd'
+)
+SELECT
+  space.nspname,
+  class.relname,
+  attribute.attname,
+  format_type(type.oid, NULL),
+  type.typnamespace = 'pg_catalog'::regnamespace,
+  CASE WHEN collation_of.oid <> 'pg_catalog."default"'::regcollation
+    THEN collation_of.oid::regcollation::text
+  END,
+  coalesce(collation_of.collisdeterministic, true),
+  NOT attribute.attnotnull
+    OR class.relkind = 'f'
+    OR EXISTS (
+      SELECT 1 FROM pg_inherits AS child WHERE child.inhparent = class.oid AND class.relkind = 'r'
+    )
+    OR EXISTS (
+      SELECT 1 FROM pg_constraint AS not_null
+      WHERE not_null.conrelid = class.oid
+        AND not_null.contype = 'n'
+        AND not_null.conkey = ARRAY[attribute.attnum]
+        AND NOT not_null.convalidated
+    )
+FROM pg_class AS class
+JOIN pg_namespace AS space ON space.oid = class.relnamespace
+JOIN pg_attribute AS attribute ON attribute.attrelid = class.oid
+JOIN base_types ON base_types.declared = attribute.atttypid
+JOIN pg_type AS type ON type.oid = base_types.base AND type.typtype <> 'd'
+LEFT JOIN pg_collation AS collation_of ON collation_of.oid = attribute.attcollation
+WHERE class.relkind IN ('r', 'p', 'f', 'm')
+  AND class.relpersistence <> 't'
+  AND NOT EXISTS (SELECT 1 FROM pg_inherits AS parent WHERE parent.inhrelid = class.oid)
+  AND NOT row_security_active(class.oid)
+  AND space.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast')
+  AND has_schema_privilege(space.oid, 'USAGE')
+  AND attribute.attnum > 0
+  AND NOT attribute.attisdropped
+  AND has_column_privilege(class.oid, attribute.attnum, 'SELECT')
+ORDER BY space.nspname, class.relname, attribute.attnum

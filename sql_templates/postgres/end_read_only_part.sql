@@ -1,0 +1,2 @@
+-- Ends the read-only part.
+RELEASE SAVEPOINT sqlrs_read_only

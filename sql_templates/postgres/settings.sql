@@ -1,0 +1,15 @@
+-- What one snapshot needs of its session; all of it ends with the transaction.
+--   search_path                  functions and operators of pg_catalog come first
+--   row_security                 a policy that would hide rows is an error, not a smaller count
+--   standard_conforming_strings  a backslash in a string is a backslash
+--   transform_null_equals        x = NULL is NULL
+--   jit                          compiling costs more than it saves on these statements
+--   work_mem                     room for the hash tables of joins and groups
+SELECT
+  set_config('search_path', %(search_path)s, true),
+  set_config('row_security', 'off', true),
+  set_config('standard_conforming_strings', 'on', true),
+  set_config('transform_null_equals', 'off', true),
+  set_config('jit', 'off', true),
+  set_config('work_mem', greatest(pg_size_bytes(current_setting('work_mem')) / 1024, 65536)::text, true),
+  set_config('statement_timeout', coalesce(%(timeout)s, current_setting('statement_timeout')), true)

@@ -1,0 +1,270 @@
+"""The PostgreSQL engine: a server by its URL, a connection of the user's, or a SQLAlchemy pool."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from typing import Any, cast
+
+import psycopg
+from psycopg.pq import TransactionStatus
+from psycopg.rows import tuple_row
+from sqlglot import exp
+
+from sqlrs.catalog import Catalog
+from sqlrs.engines.base import Row, one_integer, verify_keys
+from sqlrs.engines.postgres_catalog import read_catalog
+from sqlrs.errors import EngineFailed, Interrupted, SqlrsError, UsageError
+from sqlrs.identifiers import identifier
+from sqlrs.templates import template
+
+Connection = psycopg.Connection[Any]
+Lease = Callable[[], AbstractContextManager[Connection]]
+
+_CANCEL_SECONDS = 5.0
+
+
+class PostgresSnapshot:
+    """One REPEATABLE READ transaction whose statements write nothing but temporary tables."""
+
+    def __init__(
+        self, connection: Connection, timeout: float | None, *, materialising: bool
+    ) -> None:
+        self._connection = connection
+        self._timeout = timeout
+        self._materialising = materialising
+        self._interrupted = threading.Event()
+
+    def scalar(self, statement: exp.Expression) -> int:
+        """Run a statement that yields one integer."""
+        return one_integer(self.rows(statement))
+
+    def rows(self, statement: exp.Expression) -> list[Row]:
+        """Run a statement and fetch all its rows."""
+        text = statement.sql(dialect="postgres")
+        if not self._materialising:
+            return self.run(text)
+        self.run(template("postgres/read_only_part.sql"))
+        rows = self.run(text)
+        self.run(template("postgres/end_read_only_part.sql"))
+        return rows
+
+    def materialise(self, name: str, statement: exp.Expression) -> None:
+        """Keep a statement's result as a temporary table until the snapshot ends."""
+        if not self._materialising:
+            raise ValueError("this snapshot was not begun with materialising=True")
+        if self.run(template("postgres/name_taken.sql"), {"name": name}) != [(False,)]:
+            raise ValueError(f"there is already a table or view called {name}")
+        table = exp.Table(this=identifier(name))
+        temporary = exp.Properties(expressions=[exp.TemporaryProperty()])
+        create = exp.Create(this=table, kind="TABLE", properties=temporary, expression=statement)
+        self.run(create.sql(dialect="postgres"))
+        # Without statistics the planner takes every temporary table to be small.
+        self.run(exp.Analyze(this=table.copy()).sql(dialect="postgres"))
+
+    def run(self, sql: str, parameters: Mapping[str, object] | None = None) -> list[Row]:
+        """Run a text and fetch all its rows."""
+        if self._interrupted.is_set():
+            raise Interrupted("the work was stopped")
+        failure: SqlrsError
+        try:
+            with psycopg.Cursor(self._connection, row_factory=tuple_row) as cursor:
+                cursor.execute(sql, parameters, prepare=False)
+                return cursor.fetchall() if cursor.description else []
+        except KeyboardInterrupt:
+            # The driver has cancelled the statement on the server before it raises this.
+            self._interrupted.set()
+            failure = Interrupted("the work was stopped")
+        except psycopg.Error as error:
+            failure = self._failure(error)
+        raise failure
+
+    def interrupt(self) -> None:
+        """Stop the running statement and every later one."""
+        self._interrupted.set()
+        with suppress(psycopg.Error):
+            self._connection.cancel_safe(timeout=_CANCEL_SECONDS)
+
+    def _failure(self, error: psycopg.Error) -> SqlrsError:
+        """The error to raise. The driver's text may hold values of the data, so it stays out."""
+        if self._interrupted.is_set():
+            return Interrupted("the work was stopped")
+        state = error.sqlstate
+        if state == "57014" and self._timeout is not None:
+            return EngineFailed("a statement ran longer than the time limit", code="timeout")
+        if state is not None and state.startswith("53"):
+            return EngineFailed(
+                "the server ran out of memory, disk space or connections", code="out_of_memory"
+            )
+        if state == "42501":
+            return EngineFailed(
+                "the role may not read a table of the query, or a row-level policy hides rows",
+                hint="sqlrs needs a role with SELECT, and with BYPASSRLS where policies act",
+            )
+        if state is None:
+            return EngineFailed("the connection to PostgreSQL was lost")
+        return EngineFailed(f"PostgreSQL could not run a statement (SQLSTATE {state})")
+
+
+class PostgresEngine:
+    """A PostgreSQL database. Each snapshot leases a connection and leaves it as it was."""
+
+    dialect = "postgres"
+
+    def __init__(self, lease: Lease, close: Callable[[], None], timeout: float | None) -> None:
+        self._lease = lease
+        self._close = close
+        self._timeout = timeout
+        self._open: set[PostgresSnapshot] = set()
+        self._lock = threading.Lock()
+        self._paths: tuple[tuple[str, ...], str] | None = None
+
+    @classmethod
+    def of_url(cls, url: str, timeout: float | None = None) -> PostgresEngine:
+        """An engine with connections of its own, as many as there are snapshots at a time."""
+        pool = _Pool(url)
+        return cls(pool.lease, pool.close, timeout)
+
+    @classmethod
+    def of_connection(cls, connection: object, timeout: float | None = None) -> PostgresEngine:
+        """An engine on a connection of the user's, which one snapshot uses at a time."""
+        if not isinstance(connection, psycopg.Connection):
+            raise UsageError(
+                f"a psycopg {type(connection).__name__} is not usable",
+                hint="give a psycopg.Connection, not an asynchronous one or a cursor",
+            )
+        lock = threading.Lock()
+
+        @contextmanager
+        def lease() -> Iterator[Connection]:
+            with lock:
+                yield connection
+
+        return cls(lease, lambda: None, timeout)
+
+    @classmethod
+    def of_pool(cls, pool: Any, timeout: float | None = None) -> PostgresEngine:
+        """An engine on the pool of a SQLAlchemy engine, which stays the user's."""
+
+        @contextmanager
+        def lease() -> Iterator[Connection]:
+            borrowed = pool.raw_connection()
+            try:
+                yield borrowed.driver_connection
+            finally:
+                borrowed.close()
+
+        return cls(lease, lambda: None, timeout)
+
+    def catalog(self) -> Catalog:
+        """Tables, views, types and keys, all tables private until declared otherwise."""
+        with self.snapshot() as snapshot:
+            return read_catalog(snapshot.run, search_path=self._find_paths(snapshot)[0])
+
+    def check_keys(self, catalog: Catalog, keys: Mapping[str, Sequence[Sequence[str]]]) -> None:
+        """Verify declared keys on the data; a violation is a UsageError."""
+        with self.snapshot() as snapshot:
+            verify_keys(snapshot, catalog, keys)
+
+    @contextmanager
+    def snapshot(self, *, materialising: bool = False) -> Iterator[PostgresSnapshot]:
+        """Begin a snapshot; it ends, and its temporary tables go, with the context."""
+        with self._lease() as connection, _own_transaction(connection):
+            snapshot = PostgresSnapshot(connection, self._timeout, materialising=materialising)
+            with self._lock:
+                self._open.add(snapshot)
+            try:
+                kind = "begin_materialising" if materialising else "begin"
+                snapshot.run(template(f"postgres/{kind}.sql"))
+                self._configure(snapshot)
+                yield snapshot
+            finally:
+                with self._lock:
+                    self._open.discard(snapshot)
+
+    def interrupt(self) -> None:
+        """Stop every open snapshot, from any thread."""
+        with self._lock:
+            snapshots = tuple(self._open)
+        for snapshot in snapshots:
+            snapshot.interrupt()
+
+    def close(self) -> None:
+        """Close the connections that this engine opened."""
+        self._close()
+
+    def _configure(self, snapshot: PostgresSnapshot) -> None:
+        milliseconds = None if self._timeout is None else str(max(1, round(self._timeout * 1000)))
+        settings = {"search_path": self._find_paths(snapshot)[1], "timeout": milliseconds}
+        snapshot.run(template("postgres/settings.sql"), settings)
+
+    def _find_paths(self, snapshot: PostgresSnapshot) -> tuple[tuple[str, ...], str]:
+        """The session's own search path, and the pinned one that snapshots use."""
+        if self._paths is None:
+            (schemas, pinned) = snapshot.run(template("postgres/search_path.sql"))[0]
+            self._paths = (tuple(cast(Sequence[str], schemas)), str(pinned))
+        return self._paths
+
+
+class _Pool:
+    """Connections to one URL: opened when all others are in use, kept until the engine closes."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._idle = [_connect(url)]
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def lease(self) -> Iterator[Connection]:
+        with self._lock:
+            connection = self._idle.pop() if self._idle else None
+        if connection is None or connection.closed:
+            connection = _connect(self._url)
+        try:
+            yield connection
+        finally:
+            if not connection.closed:
+                with self._lock:
+                    self._idle.append(connection)
+
+    def close(self) -> None:
+        with self._lock:
+            for connection in self._idle:
+                connection.close()
+            self._idle.clear()
+
+
+def _connect(url: str) -> Connection:
+    failure: SqlrsError
+    try:
+        return psycopg.connect(url, autocommit=True, client_encoding="utf8")
+    except psycopg.OperationalError as error:
+        # It names server, database and user; no data is read before there is a connection.
+        text = str(error).strip().partition("\n")[0]
+        failure = EngineFailed(f"cannot connect to PostgreSQL: {text}", code="connection_failed")
+    except psycopg.Error:
+        failure = UsageError(
+            "the PostgreSQL URL is malformed", hint="postgresql://user:password@host:port/database"
+        )
+    raise failure
+
+
+@contextmanager
+def _own_transaction(connection: Connection) -> Iterator[None]:
+    """Room for a transaction of our own on a connection, which is left as it was found."""
+    if connection.closed:
+        raise UsageError("the psycopg connection is closed")
+    if connection.info.transaction_status is not TransactionStatus.IDLE:
+        raise UsageError(
+            "the psycopg connection is inside a transaction",
+            hint="commit or roll back first, or give a connection of its own",
+        )
+    autocommit = connection.autocommit
+    connection.autocommit = True
+    try:
+        yield
+    finally:
+        with suppress(psycopg.Error):
+            connection.rollback()
+            connection.autocommit = autocommit
