@@ -175,10 +175,11 @@ def _value(term: Term, places: Places) -> exp.Expression:
 
 
 def _tightest(values: list[exp.Expression], side: int) -> exp.Expression:
-    if len(values) == 1:
-        return values[0]
+    different = list(dict.fromkeys(values))
+    if len(different) == 1:
+        return different[0]
     kind = exp.Greatest if side > 0 else exp.Least
-    return kind(this=values[0], expressions=values[1:])
+    return kind(this=different[0], expressions=different[1:])
 
 
 def shift(value: exp.Expression, by: int, term: Term) -> exp.Expression:
