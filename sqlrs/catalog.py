@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -140,7 +140,7 @@ class Catalog:
         *,
         private: Iterable[str] | None = None,
         public: Iterable[str] = (),
-        keys: dict[str, Iterable[Iterable[str]]] | None = None,
+        keys: Mapping[str, Iterable[Iterable[str]]] | None = None,
     ) -> Catalog:
         """The catalog as the owner declares it: a table not declared public is private."""
         private_names, public_names = set(private or ()), set(public)

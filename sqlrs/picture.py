@@ -40,8 +40,10 @@ def draw(query: Query, residual: Residual | None = None) -> str:
     _arrowheads(root)
     shown = _shown(query)
     spots = _circle(sorted(shown))
-    for predicate in (*query.inequalities, *query.comparisons):
-        _predicate(root, predicate, spots)
+    for inequality in query.inequalities:
+        _predicate(root, inequality, spots)
+    for comparison in query.comparisons:
+        _predicate(root, comparison, spots)
     for position, atom in enumerate(query.atoms):
         member = residual is not None and position in residual.members
         _atom(root, atom, spots, "member" if member else "atom", position)

@@ -1,0 +1,136 @@
+"""``sqlrs count``, ``sqlrs graph`` and ``sqlrs demo``: private answers."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from sqlrs.answer import Answer
+from sqlrs.cli import options
+from sqlrs.cli.progress import progress_line
+from sqlrs.config import Config
+from sqlrs.database import Database
+from sqlrs.demo import demo_database
+from sqlrs.patterns import pattern_sql
+
+Epsilon = Annotated[str, typer.Option(metavar="E", help="The privacy budget of this answer.")]
+Mechanism = Annotated[str, typer.Option(metavar="polylaplace|cauchy", help="The noise.")]
+Shape = Annotated[int | None, typer.Option(metavar="A", help="The shape of polylaplace.")]
+ErrorBars = Annotated[
+    str | None, typer.Option(metavar="E2", help="Spend E2 more on a 95 % interval.")
+]
+Analyst = Annotated[str | None, typer.Option(metavar="NAME", help="Who is charged.")]
+
+
+def count(
+    sql: options.Sql,
+    epsilon: Epsilon,
+    mechanism: Mechanism = "polylaplace",
+    shape: Shape = None,
+    error_bars: ErrorBars = None,
+    analyst: Analyst = None,
+    db: options.Db = None,
+    table: options.TableFiles = None,
+    private: options.Private = None,
+    public: options.Public = None,
+    key: options.Key = None,
+    config: options.ConfigFile = None,
+    ledger: options.Ledger = None,
+    memory_limit: options.MemoryLimit = None,
+    timeout: options.Timeout = None,
+    plan: options.Plan = None,
+    json: options.Json = False,
+) -> None:
+    """Answer a counting query with differential privacy."""
+    gathered = options.gather(
+        config=config,
+        db=db,
+        table=table,
+        private=private,
+        public=public,
+        key=key,
+        ledger=ledger,
+        analyst=analyst,
+        memory_limit=memory_limit,
+        timeout=timeout,
+        plan=plan,
+    )
+    with gathered.open() as database:
+        answer = _ask(database, read_sql(sql), epsilon, mechanism, shape, error_bars)
+    show(answer, json)
+
+
+def graph(
+    pattern: Annotated[
+        str, typer.Argument(help="triangle, starK, pathK, cycleK, square, two_triangles, cliqueK.")
+    ],
+    file: Annotated[str, typer.Argument(help="A SNAP edge list.")],
+    epsilon: Epsilon,
+    mechanism: Mechanism = "polylaplace",
+    shape: Shape = None,
+    error_bars: ErrorBars = None,
+    memory_limit: options.MemoryLimit = None,
+    timeout: options.Timeout = None,
+    json: options.Json = False,
+) -> None:
+    """Count a pattern in a graph file, every edge private."""
+    sql = pattern_sql(pattern)
+    gathered = Config(tables={"edge": file}, memory_limit=memory_limit, timeout=timeout)
+    with gathered.open() as database:
+        answer = _ask(database, sql, epsilon, mechanism, shape, error_bars)
+    show(answer, json)
+
+
+def demo(
+    epsilon: Epsilon = "1",
+    pattern: Annotated[str, typer.Option(help="A pattern, as for sqlrs graph.")] = "triangle",
+    json: options.Json = False,
+) -> None:
+    """Count triangles privately in a graph that is generated on the spot."""
+    sql = pattern_sql(pattern)
+    with demo_database() as database:
+        if not json:
+            print(f"A generated graph of friends, every edge private. The query:\n\n  {sql}\n")
+        answer = _ask(database, sql, epsilon, "polylaplace", None, None)
+    if json:
+        show(answer, json)
+    else:
+        print(f"The private answer at epsilon {answer.epsilon}: {answer.value:,}")
+        print(f"({answer.mechanism}; run again for fresh noise)")
+
+
+def read_sql(sql: str) -> str:
+    """The query's text, from standard input where it is a dash."""
+    return sys.stdin.read() if sql == "-" else sql
+
+
+def show(answer: Answer, json: bool) -> None:
+    """Print an answer to stdout."""
+    if json:
+        print(answer.to_json())
+        return
+    print(answer.value)
+    if answer.error_bars is not None:
+        bars = answer.error_bars
+        print(f"between {bars.low} and {bars.high} with probability {float(bars.coverage):.0%}")
+
+
+def _ask(
+    database: Database,
+    sql: str,
+    epsilon: str,
+    mechanism: str,
+    shape: int | None,
+    error_bars: str | None,
+) -> Answer:
+    with progress_line() as progress:
+        return database.count(
+            sql,
+            epsilon,
+            mechanism=mechanism,
+            shape=shape,
+            error_bars=error_bars,
+            progress=progress,
+        )

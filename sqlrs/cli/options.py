@@ -1,0 +1,125 @@
+"""The options that every command shares: where the data is and what is private."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sqlrs.config import Config
+from sqlrs.errors import UsageError
+
+_PANEL = "Data"
+
+Sql = Annotated[
+    str, typer.Argument(metavar="SQL", help="The counting query; - reads it from stdin.")
+]
+Db = Annotated[
+    str | None,
+    typer.Option(
+        "--db", metavar="URL", help="duckdb:///file.db or postgresql://…", rich_help_panel=_PANEL
+    ),
+]
+TableFiles = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--table",
+        metavar="NAME=FILE",
+        help="A CSV, TSV, Parquet or SNAP edge list file. Repeatable.",
+        rich_help_panel=_PANEL,
+    ),
+]
+Private = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME[,…]",
+        help="Private tables; every table not declared public is private.",
+        rich_help_panel=_PANEL,
+    ),
+]
+Public = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME[,…]", help="Tables that are public.", rich_help_panel=_PANEL),
+]
+Key = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=COL[,COL…]",
+        help="A key, checked once against the data. Repeatable.",
+        rich_help_panel=_PANEL,
+    ),
+]
+ConfigFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--config", metavar="FILE", help="A TOML file with all of this.", rich_help_panel=_PANEL
+    ),
+]
+Ledger = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        help="Where budgets are kept, e.g. sqlite:///budget.db.",
+        rich_help_panel=_PANEL,
+    ),
+]
+MemoryLimit = Annotated[
+    str | None,
+    typer.Option(metavar="SIZE", help="e.g. 4GB; DuckDB spills beyond it.", rich_help_panel=_PANEL),
+]
+Timeout = Annotated[
+    float | None,
+    typer.Option(metavar="SECONDS", help="Stop a statement after this.", rich_help_panel=_PANEL),
+]
+Plan = Annotated[
+    str | None,
+    typer.Option(metavar="plain|factorised|pruned|auto", help="How residuals are evaluated."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def gather(
+    *,
+    config: Path | None,
+    db: str | None,
+    table: list[str] | None,
+    private: list[str] | None,
+    public: list[str] | None,
+    key: list[str] | None,
+    ledger: str | None = None,
+    analyst: str | None = None,
+    memory_limit: str | None = None,
+    timeout: float | None = None,
+    plan: str | None = None,
+) -> Config:
+    """The configuration file, if one was named, with the command line's options on top."""
+    base = Config.read(config) if config else Config()
+    if db and not table:
+        base = base.override(tables=None)
+    keys: dict[str, tuple[tuple[str, ...], ...]] = dict(base.keys)
+    for name, columns in (_pair("--key", text) for text in key or []):
+        keys[name] = (*keys.get(name, ()), tuple(columns.split(",")))
+    return base.override(
+        db=db,
+        tables=dict(_pair("--table", text) for text in table or []),
+        private=_names(private),
+        public=_names(public),
+        keys=keys,
+        ledger=ledger,
+        analyst=analyst,
+        memory_limit=memory_limit,
+        timeout=timeout,
+        plan=plan,
+    )
+
+
+def _pair(option: str, text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not (name and equals and value):
+        raise UsageError(f"{option} {text!r} is not of the form NAME=VALUE")
+    return name, value
+
+
+def _names(given: list[str] | None) -> tuple[str, ...]:
+    return tuple(name for text in given or [] for name in text.split(",") if name)

@@ -1,0 +1,135 @@
+"""``sqlrs explain``, ``sqlrs sql`` and ``sqlrs sensitivity``: for those who run the data."""
+
+from __future__ import annotations
+
+import json as json_text
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sqlrs.cli import options
+from sqlrs.cli.counting import Mechanism, Shape, read_sql
+from sqlrs.cli.progress import progress_line
+from sqlrs.diagnose import Diagnosis, decimal_text
+from sqlrs.errors import QueryRefused, UsageError
+from sqlrs.explain import Explanation
+
+
+def explain(
+    sql: options.Sql,
+    epsilon: Annotated[str, typer.Option(metavar="E", help="The ε to plan for.")] = "1",
+    mechanism: Mechanism = "polylaplace",
+    shape: Shape = None,
+    svg: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Also draw the query graph.")
+    ] = None,
+    residual: Annotated[
+        str | None,
+        typer.Option(metavar="ALIAS[,…]", help="The residual whose boundary the picture marks."),
+    ] = None,
+    db: options.Db = None,
+    table: options.TableFiles = None,
+    private: options.Private = None,
+    public: options.Public = None,
+    key: options.Key = None,
+    config: options.ConfigFile = None,
+    plan: options.Plan = None,
+) -> None:
+    """Show the query graph, its residuals with their plans, and the error to expect."""
+    gathered = options.gather(
+        config=config, db=db, table=table, private=private, public=public, key=key, plan=plan
+    )
+    with gathered.open() as database:
+        explanation = database.explain(read_sql(sql), epsilon, mechanism=mechanism, shape=shape)
+    print(explanation)
+    if svg is not None and isinstance(explanation, Explanation):
+        aliases = frozenset((residual or "").split(",")) - {""}
+        unknown = aliases - {atom.alias for atom in explanation.query.atoms}
+        if unknown:
+            raise UsageError(f"the query has no table called {', '.join(sorted(unknown))}")
+        svg.write_text(explanation.svg(aliases), encoding="utf-8")
+
+
+def sql(
+    sql: options.Sql,
+    dialect: Annotated[
+        str | None, typer.Option(metavar="duckdb|postgres|spark", help="The SQL to print.")
+    ] = None,
+    db: options.Db = None,
+    table: options.TableFiles = None,
+    private: options.Private = None,
+    public: options.Public = None,
+    key: options.Key = None,
+    config: options.ConfigFile = None,
+    plan: options.Plan = None,
+) -> None:
+    """Print the SQL statement of the count and of each residual."""
+    if dialect not in (None, "duckdb", "postgres", "spark"):
+        raise UsageError(f"there is no dialect {dialect!r}", hint="duckdb, postgres or spark")
+    gathered = options.gather(
+        config=config, db=db, table=table, private=private, public=public, key=key, plan=plan
+    )
+    with gathered.open() as database:
+        print("\n\n".join(map(str, database.sql(read_sql(sql), dialect))))
+
+
+def sensitivity(
+    sql: options.Sql,
+    method: Annotated[
+        str,
+        typer.Option(metavar="refined|residual|elastic|smooth|global|local|all", help="Which one."),
+    ] = "refined",
+    beta: Annotated[str, typer.Option(metavar="B", help="The smoothness β.")] = "0.1",
+    db: options.Db = None,
+    table: options.TableFiles = None,
+    private: options.Private = None,
+    public: options.Public = None,
+    key: options.Key = None,
+    config: options.ConfigFile = None,
+    memory_limit: options.MemoryLimit = None,
+    timeout: options.Timeout = None,
+    plan: options.Plan = None,
+    json: options.Json = False,
+) -> None:
+    """Print sensitivities of a query on the data. For the owner: nothing of it is private."""
+    gathered = options.gather(
+        config=config,
+        db=db,
+        table=table,
+        private=private,
+        public=public,
+        key=key,
+        memory_limit=memory_limit,
+        timeout=timeout,
+        plan=plan,
+    )
+    with gathered.open() as database, progress_line() as progress:
+        if method == "all":
+            found = database.sensitivities(read_sql(sql), beta, progress=progress)
+        else:
+            one = database.sensitivity(read_sql(sql), method, beta, progress=progress)
+            found = {method: one}
+    if json:
+        objects = {name: _as_dict(result) for name, result in found.items()}
+        print(json_text.dumps({"methods": objects} if method == "all" else objects[method]))
+        return
+    for name, result in found.items():
+        print(f"{name:<10}{_line(result)}")
+    counts = [d.count for d in found.values() if isinstance(d, Diagnosis) and d.count is not None]
+    if counts:
+        print(f"{'count':<10}{counts[0]}")
+
+
+def _as_dict(result: Diagnosis | QueryRefused) -> dict[str, object]:
+    if isinstance(result, Diagnosis):
+        return result.as_dict()
+    return {"error": {"code": result.code, "message": result.message, "hint": result.hint}}
+
+
+def _line(result: Diagnosis | QueryRefused) -> str:
+    if isinstance(result, QueryRefused):
+        return f"{'-':>24}  {result.message}"
+    at = f"k = {result.k}" if result.k is not None else ""
+    notes = f"  {'; '.join(result.notes)}" if result.notes else ""
+    return f"{decimal_text(result.value, 2):>24}  {at:<10}{result.seconds:8.3f} s{notes}"

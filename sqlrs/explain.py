@@ -1,0 +1,118 @@
+"""Query -> what may be known before any budget is spent: from the schema and formulas alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlrs.isomorphism import representatives
+from sqlrs.noise import Mechanism
+from sqlrs.picture import draw
+from sqlrs.planning.choose import choose
+from sqlrs.planning.hints import index_hints
+from sqlrs.query import Atom, Constant, Query
+from sqlrs.release import wanted_by
+from sqlrs.residuals import Residual, Residuals
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The query graph, its residuals and plans, and the error as a multiple of the sensitivity."""
+
+    residuals: Residuals
+    mechanism: Mechanism
+    dialect: str
+    plan: str = "auto"
+
+    @property
+    def query(self) -> Query:
+        """The query that was understood."""
+        return self.residuals.query
+
+    def __str__(self) -> str:
+        return "\n".join(
+            [
+                *self._query_lines(),
+                "",
+                *self._residual_lines(),
+                "",
+                *self._noise_lines(),
+            ]
+        )
+
+    def svg(self, aliases: frozenset[str] | None = None) -> str:
+        """A picture of the query graph; the residual of ``aliases`` is marked with its boundary."""
+        members = frozenset(
+            i for i, atom in enumerate(self.query.atoms) if aliases and atom.alias in aliases
+        )
+        return draw(self.query, self.residuals.of(members) if members else None)
+
+    def _query_lines(self) -> list[str]:
+        query = self.query
+        lines = ["query"]
+        lines += [f"  {atom_text(atom)}" for atom in query.atoms]
+        lines += [f"  where {predicate}" for predicate in query.predicates]
+        if query.distinct is None:
+            lines.append("  counts rows")
+        else:
+            lines.append(f"  counts distinct ({', '.join(map(str, sorted(query.distinct)))})")
+        return lines
+
+    def _residual_lines(self) -> list[str]:
+        wanted = wanted_by(self.mechanism, self.residuals)
+        undecided = self.residuals.undecided(wanted)
+        same = representatives(undecided)
+        statements = {r.members for r in same.values()}
+        lines = [
+            f"residuals: {len(wanted)} sets of tables, {len(statements)} "
+            f"statement{'s' if len(statements) != 1 else ''} to run"
+        ]
+        for members in sorted(wanted, key=lambda m: (len(m), sorted(m))):
+            residual = self.residuals.of(members)
+            if members:
+                lines += self._residual(residual, {m: r for m, r in same.items()})
+        return lines
+
+    def _residual(self, residual: Residual, same: dict[frozenset[int], Residual]) -> list[str]:
+        boundary = ", ".join(map(str, sorted(residual.boundary))) or "none"
+        head = f"  {residual}  boundary {boundary}"
+        if residual.external:
+            head += f"  over all values of {', '.join(map(str, sorted(residual.external)))}"
+        parts = self.residuals.parts(residual.members)
+        if all(part.decided for part in parts):
+            return [f"{head}: 1, decided without data"]
+        if len(parts) > 1:
+            return [f"{head}: product of {' × '.join(str(part) for part in parts)}"]
+        if same[residual.members] != residual:
+            return [f"{head}: the same as {same[residual.members]}"]
+        plan = choose(residual, None, how=self.plan, dialect=self.dialect)
+        return [f"{head}: {plan.name}", *(f"      {line}" for line in plan.lines())]
+
+    def _noise_lines(self) -> list[str]:
+        mechanism = self.mechanism
+        dropped = [p for p in self.query.generals if p not in self.residuals.reading.solved]
+        lines = [
+            f"noise: {mechanism.describe()}",
+            f"  standard error {mechanism.standard_error_multiple():.3g} × the sensitivity, "
+            f"median error {mechanism.median_error_multiple():.3g} ×",
+        ]
+        if self.query.comparisons and not self.residuals.reading.exact_comparisons:
+            lines.append("  comparisons that reach across a boundary are dropped: too many at once")
+        if dropped:
+            lines.append(
+                "  general predicates are dropped where a residual lacks one of their columns"
+            )
+        for hint in index_hints(self.query):
+            lines.append(f"  an index that may help: {hint}")
+        return lines
+
+
+def atom_text(atom: Atom) -> str:
+    """An atom with its variables, its filters counted, and what is public about its table."""
+    terms = ", ".join(
+        f"{name} = {term}" if isinstance(term, Constant) else f"{name}: {term}"
+        for name, term in atom.terms
+    )
+    keys = [f"key ({', '.join(sorted(key))})" for key in sorted(atom.table.keys, key=sorted)]
+    facts = ["private" if atom.table.private else "public", *(keys or ["no key"])]
+    filters = f" with {len(atom.filters)} filter(s)" if atom.filters else ""
+    return f"{atom.alias} = {atom.table.label}({terms}){filters}  [{', '.join(facts)}]"

@@ -1,0 +1,40 @@
+"""Residuals -> the SQL statements that a release runs, as text for people to read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlrs.isomorphism import representatives
+from sqlrs.planning.choose import choose
+from sqlrs.residuals import Residuals
+from sqlrs.sensitivity.refined import reached
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One SQL statement and the residuals whose value it gives."""
+
+    title: str
+    sql: str
+
+    def __str__(self) -> str:
+        return f"-- {self.title}\n{self.sql};"
+
+
+def statements(residuals: Residuals, dialect: str, plan: str) -> tuple[Statement, ...]:
+    """The statement of the count, then one for each class of isomorphic residuals."""
+    query = residuals.query
+    wanted = dict.fromkeys((*residuals.required, *reached(residuals)))
+    same = representatives(residuals.undecided(wanted))
+    titles: dict[frozenset[int], list[str]] = {query.everything: ["the count"]}
+    for members, chosen in same.items():
+        titles.setdefault(chosen.members, []).append(str(residuals.of(members)))
+    found = []
+    for members, names in titles.items():
+        residual = residuals.of(members)
+        tree = choose(residual, None, how=plan, dialect=dialect).statement()
+        boundary = ", ".join(map(str, sorted(residual.boundary)))
+        where = f", boundary {boundary}" if boundary else ""
+        title = f"{' and '.join(names)}{where}"
+        found.append(Statement(title, tree.sql(dialect=dialect, pretty=True)))
+    return tuple(found)
