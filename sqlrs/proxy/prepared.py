@@ -94,6 +94,11 @@ class Prepareds:
         else:
             self._portals.pop(message.name, None)
 
+    def forget_unnamed(self) -> None:
+        """What has no name does not outlive the next statement without one."""
+        self._statements.pop("", None)
+        self._portals.pop("", None)
+
     def deallocate(self, plan: Plan) -> None:
         """Follow a DEALLOCATE or DISCARD that the shadow carried out."""
         if plan.deallocates_all:

@@ -157,6 +157,7 @@ class Session:
     # Simple queries
 
     def _query(self, message: Query) -> Steps:
+        self._prepared.forget_unnamed()
         plans = yield from self._examined(message.sql)
         if not plans:
             yield Reply(EMPTY_QUERY)
@@ -201,6 +202,8 @@ class Session:
     # Extended queries
 
     def _parse(self, message: Parse) -> Steps:
+        if not message.name:
+            self._prepared.forget_unnamed()
         self._prepared.check_room(message.name)
         yield Admit()
         plans = yield from self._examined(message.sql)

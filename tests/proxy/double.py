@@ -1,4 +1,4 @@
-"""A test double of the backend: real counts from DuckDB plus fixed noise, a real in-memory budget."""
+"""A test double of the backend: real counts from DuckDB, fixed noise, a budget in memory."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NOISE = 1000
 
 
 class DoubleBackend:
-    """Answers ``count(*)`` over edge and person; the noise is the constant NOISE, so a test sees it."""
+    """Answers ``count(*)`` over edge and person; its noise is the constant NOISE."""
 
     def __init__(self, budget: Decimal = Decimal(10)) -> None:
         self._connection = duckdb.connect()

@@ -1,0 +1,410 @@
+"""The conversation without sockets: a scripted shadow, a recording backend."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from sqlrs.errors import BudgetExhausted, EngineFailed, QueryRefused, Span, SqlrsError
+from sqlrs.proxy import effects
+from sqlrs.proxy.backend import HistoryRow, Outcome
+from sqlrs.proxy.codec import Frame, FrameBuffer, Reader, cstring, pack
+from sqlrs.proxy.messages import (
+    Bind,
+    Close,
+    CopyMessage,
+    Describe,
+    Execute,
+    Flush,
+    FunctionCall,
+    Message,
+    Parse,
+    Query,
+    Sync,
+    Terminate,
+)
+from sqlrs.proxy.policy import split
+from sqlrs.proxy.release import AnalystLimits
+from sqlrs.proxy.replies import Report, count_description, data_row, report_fields
+from sqlrs.proxy.session import Session
+from tests.proxy.test_policy import POLICY
+
+COUNT = "SELECT count(*) FROM edge"
+
+
+class World:
+    """Carries out effects: a shadow that knows only shapes, and a backend that records."""
+
+    def __init__(self) -> None:
+        self.epsilon = "0.5"
+        self.error_bars = "off"
+        self.status = b"I"
+        self.skipping = False
+        self.names: set[str] = set()
+        self.parameters = 0
+        self.described = count_description(b"count", False)
+        self.to_client: list[Frame] = []
+        self.to_shadow: list[Frame] = []
+        self.counted: list[effects.Count] = []
+        self.checked: list[str] = []
+        self.refusal: SqlrsError | None = None
+        self.failure: SqlrsError | None = None
+        self.hung_up = False
+        self.session = Session(
+            lambda: AnalystLimits(Decimal("0.5"), Decimal(1)), max_statement=500, max_prepared=5
+        )
+
+    def say(self, *messages: Message) -> list[Frame]:
+        """What the client gets for these messages."""
+        before = len(self.to_client)
+        for message in messages:
+            steps = self.session.handle(message)
+            try:
+                effect = next(steps)
+                while True:
+                    try:
+                        result = self._carry_out(effect)
+                    except SqlrsError as problem:
+                        effect = steps.throw(problem)
+                    else:
+                        effect = steps.send(result)
+            except StopIteration:
+                pass
+        return self.to_client[before:]
+
+    def kinds(self, *messages: Message) -> str:
+        return b"".join(frame.kind for frame in self.say(*messages)).decode()
+
+    def _carry_out(self, effect: effects.Effect) -> Any:
+        match effect:
+            case effects.Reply(data):
+                buffer = FrameBuffer(None)
+                buffer.feed(data)
+                while (frame := buffer.next()) is not None:
+                    self.to_client.append(frame)
+            case effects.Ask(data, replies):
+                return self._shadow(data, replies)
+            case effects.Stream(data):
+                return self._shadow(data, 1)[-1]
+            case effects.Examine(sql):
+                return [POLICY.plan(statement) for statement in split(sql)]
+            case effects.Check(sql):
+                self.checked.append(sql)
+                if self.refusal:
+                    raise self.refusal
+            case effects.Count():
+                self.counted.append(effect)
+                if self.failure:
+                    raise self.failure
+                return Outcome(42, effect.epsilon)
+            case effects.Remaining():
+                return Decimal(9)
+            case effects.History():
+                return list[HistoryRow]()
+            case effects.Hangup():
+                self.hung_up = True
+        return None
+
+    def _shadow(self, data: bytes, replies: int) -> list[Frame]:
+        buffer, frames, closing = FrameBuffer(None), list[Frame](), 0
+        buffer.feed(data)
+        while (frame := buffer.next()) is not None:
+            self.to_shadow.append(frame)
+            if self.skipping and frame.kind != b"S":
+                continue
+            for kind, body in self._answer(frame):
+                frames.append(Frame(kind, body))
+                closing += kind not in (b"t", b"D", b"E")
+                if kind == b"E":
+                    self.skipping = True
+                    self.status = b"E" if self.status != b"I" else b"I"
+                    return frames
+        assert closing == replies
+        return frames
+
+    def _answer(self, frame: Frame) -> list[tuple[bytes, bytes]]:
+        reader = Reader(frame.body)
+        match frame.kind:
+            case b"S":
+                self.skipping = False
+                return [(b"Z", self.status)]
+            case b"P":
+                name, sql = reader.string(), reader.string()
+                if self.status == b"E":
+                    return [(b"E", Report("ERROR", "25P02", "aborted").encode()[5:])]
+                if "broken" in sql:
+                    return [(b"E", Report("ERROR", "42703", "no column", position=8).encode()[5:])]
+                self.names.add(name)
+                return [(b"1", b"")]
+            case b"B":
+                reader.string()
+                if reader.string() not in self.names:
+                    return [(b"E", Report("ERROR", "26000", "missing").encode()[5:])]
+                return [(b"2", b"")]
+            case b"D" if frame.body[:1] == b"S":
+                types = self.parameters.to_bytes(2, "big") + b"\0\0\0\x14" * self.parameters
+                return [(b"t", types), (self.described[:1], self.described[5:])]
+            case b"D":
+                return [(b"n", b"")]
+            case b"C":
+                if reader.take(1) == b"S":
+                    self.names.discard(reader.string())
+                return [(b"3", b"")]
+            case b"E" if reader.string().startswith("sqlrs_"):
+                row = data_row([self.epsilon.encode(), self.error_bars.encode(), b"0"])
+                return [(b"D", row[5:]), (b"C", cstring("SELECT 1"))]
+            case b"E":
+                return [(b"C", cstring("OK"))]
+        raise AssertionError(frame)
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def sqlstates(frames: list[Frame]) -> list[str]:
+    return [report_fields(frame.body)["C"] for frame in frames if frame.kind == b"E"]
+
+
+def test_a_simple_count(world: World) -> None:
+    frames = world.say(Query(COUNT))
+    assert [frame.kind for frame in frames] == [b"N", b"T", b"D", b"C", b"Z"]
+    assert pack(*frames[2]) == data_row([b"42"])
+    assert "epsilon 0.5 charged, 9 remains" in report_fields(frames[0].body)["M"]
+    assert world.checked == [COUNT]
+    assert [(c.sql, c.epsilon, c.error_bars) for c in world.counted] == [
+        (COUNT, Decimal("0.5"), None)
+    ]
+
+
+def test_an_extended_count_in_binary(world: World) -> None:
+    kinds = world.kinds(
+        Parse("", COUNT), Bind("", "", result_formats=(1,)), Describe(b"P", ""), Execute(""), Sync()
+    )
+    assert kinds == "12TNDCZ"
+    assert pack(*world.to_client[-3]) == data_row([(42).to_bytes(8, "big")])
+
+
+def test_describe_never_spends(world: World) -> None:
+    world.say(Parse("s", COUNT), Describe(b"S", "s"), Bind("p", "s"), Describe(b"P", "p"), Sync())
+    assert world.counted == []
+
+
+def test_a_portal_is_charged_once(world: World) -> None:
+    world.say(Parse("", COUNT), Bind("p", ""))
+    assert world.kinds(Execute("p", 1)) == "NDs"
+    assert world.kinds(Execute("p", 1)) == "C"
+    assert world.kinds(Execute("p")) == "C"
+    assert len(world.counted) == 1
+
+
+def test_a_portal_that_failed_is_not_run_again(world: World) -> None:
+    world.failure = EngineFailed("the database failed")
+    world.say(Query("BEGIN"))
+    world.status = b"T"
+    world.say(Parse("", COUNT), Bind("p", ""))
+    assert sqlstates(world.say(Execute("p"), Sync())) == ["58000"]
+    world.failure, world.status, world.skipping = None, b"T", False
+    world.say(Execute("p"))
+    assert len(world.counted) == 1
+
+
+def test_parameters_are_written_into_the_statement(world: World) -> None:
+    world.parameters = 1
+    world.say(Parse("", COUNT + " WHERE src = $1"))
+    assert world.checked == []
+    world.say(Bind("", "", (), (b"7",)), Execute(""))
+    assert [c.sql for c in world.counted] == ["SELECT COUNT(*) FROM edge WHERE src = 7"]
+    assert world.checked == ["SELECT COUNT(*) FROM edge WHERE src = 7"]
+
+
+def test_after_an_error_everything_is_skipped_until_sync(world: World) -> None:
+    kinds = world.kinds(
+        Parse("", "SELECT pg_sleep(1)"),
+        Parse("", COUNT),
+        Bind("", ""),
+        Execute(""),
+        Query(COUNT),
+        Flush(),
+        Sync(),
+    )
+    assert kinds == "EZ"
+    assert world.counted == []
+    assert world.kinds(Query(COUNT)) == "NTDCZ"
+
+
+def test_an_error_of_the_proxy_fails_the_shadows_transaction_too(world: World) -> None:
+    world.status = b"T"
+    frames = world.say(Query("COPY edge TO STDOUT"))
+    assert [frame.kind for frame in frames] == [b"E", b"Z"]
+    assert frames[-1].body == b"E"
+
+
+def test_in_a_failed_transaction_nothing_is_charged(world: World) -> None:
+    world.status = b"E"
+    assert sqlstates(world.say(Query(COUNT))) == ["25P02"]
+    assert world.counted == []
+
+
+def test_errors_of_the_shadow_keep_their_position_in_the_whole_text(world: World) -> None:
+    frames = world.say(Query("SELECT 1; SELECT broken FROM pg_class"))
+    fields = report_fields(frames[-2].body)
+    assert (fields["C"], fields["P"]) == ("42703", "18")
+
+
+def test_refusals_carry_code_hint_and_position(world: World) -> None:
+    world.refusal = QueryRefused("no", hint="do this", span=Span(7, 12))
+    fields = report_fields(world.say(Query("  " + COUNT))[0].body)
+    assert fields["C"] == "0A000"
+    assert fields["H"] == "do this"
+    assert fields["P"] == "10"
+    assert fields["D"] == "sqlrs code: unsupported"
+    assert world.counted == []
+
+
+def test_several_statements_are_refused_as_soon_as_one_is_a_count(world: World) -> None:
+    for sql in (f"{COUNT}; SELECT 1", f"SELECT 1; {COUNT}", f"{COUNT}; {COUNT}", f"BEGIN; {COUNT}"):
+        assert sqlstates(world.say(Query(sql))) == ["0A000"]
+    assert sqlstates(world.say(Parse("", "SELECT 1; SELECT 2"), Sync())) == ["42601"]
+    assert (world.counted, world.checked) == ([], [])
+    assert world.kinds(Query("SELECT 1; SELECT 2")) == "CCZ"
+
+
+def test_a_refused_statement_is_refused_before_any_other_of_its_text_runs(world: World) -> None:
+    assert world.kinds(Query("SET jit = off; COPY edge TO STDOUT")) == "EZ"
+    assert all(frame.kind != b"P" for frame in world.to_shadow)
+
+
+def test_only_a_single_int8_is_a_count(world: World) -> None:
+    wrong = pack(b"T", (2).to_bytes(2, "big"), *(count_description(b"c", False)[7:] for _ in "ab"))
+    world.described = wrong
+    assert sqlstates(world.say(Query(COUNT))) == ["0A000"]
+    assert world.counted == []
+
+
+def test_a_name_refused_by_the_backend_is_free_again(world: World) -> None:
+    world.refusal = QueryRefused("no")
+    world.say(Parse("name", COUNT), Sync())
+    assert Frame(b"C", b"Sname\0") in world.to_shadow
+    assert sqlstates(world.say(Bind("", "name"), Sync())) == ["26000"]
+
+
+@pytest.mark.parametrize(
+    ("sql", "sqlstate"),
+    [
+        ("SET sqlrs.epsilon = 0.7", None),
+        ("SET sqlrs.epsilon = 1", None),
+        ("SET sqlrs.epsilon = 1.01", "22023"),
+        ("SET sqlrs.epsilon = 0", "22023"),
+        ("SET sqlrs.epsilon = -1", "22023"),
+        ("SET sqlrs.epsilon = 'NaN'", "22023"),
+        ("SET sqlrs.epsilon = 'Infinity'", "22023"),
+        ("SET sqlrs.epsilon = off", "22023"),
+        ("SET sqlrs.error_bars = off", None),
+        ("SET sqlrs.error_bars = 0.1", None),
+        ("SET sqlrs.error_bars = 2", "22023"),
+    ],
+)
+def test_settings_are_checked_when_they_are_set(
+    world: World, sql: str, sqlstate: str | None
+) -> None:
+    assert sqlstates(world.say(Query(sql))) == ([sqlstate] if sqlstate else [])
+
+
+@pytest.mark.parametrize("value", ["1.01", "0", "-1", "NaN", "1e400", "x" * 100])
+def test_settings_are_checked_again_when_they_are_used(world: World, value: str) -> None:
+    world.epsilon = value
+    assert sqlstates(world.say(Query(COUNT))) == ["22023"]
+    assert world.counted == []
+
+
+def test_error_bars_are_asked_for_by_the_setting(world: World) -> None:
+    world.error_bars = "0.25"
+    world.say(Query(COUNT))
+    assert world.counted[0].error_bars == Decimal("0.25")
+
+
+def test_the_epsilon_is_the_one_at_execution(world: World) -> None:
+    world.say(Parse("s", COUNT), Bind("p", "s"))
+    world.epsilon = "0.25"
+    world.say(Execute("p"))
+    assert world.counted[0].epsilon == Decimal("0.25")
+
+
+def test_an_exhausted_budget_has_its_sqlstate(world: World) -> None:
+    world.failure = BudgetExhausted("nothing left")
+    frames = world.say(Query(COUNT))
+    assert sqlstates(frames) == ["53400"]
+    assert all(frame.kind not in (b"D", b"T") for frame in frames)
+
+
+def test_budget_and_history_are_written_before_they_are_read(world: World) -> None:
+    world.say(Query("SELECT * FROM sqlrs.budget, sqlrs.history"))
+    own = [frame for frame in world.to_shadow if frame.kind == b"B" and b"sqlrs_" in frame.body]
+    assert [b"9" in frame.body or b"[]" in frame.body for frame in own] == [True, True]
+
+
+def test_limits_on_statements(world: World) -> None:
+    assert sqlstates(world.say(Query("SELECT '" + "x" * 500 + "'"))) == ["54000"]
+    for number in range(5):
+        assert sqlstates(world.say(Parse(f"s{number}", "SELECT 1"))) == []
+    assert sqlstates(world.say(Parse("s5", "SELECT 1"), Sync())) == ["54000"]
+    world.say(Close(b"S", "s0"))
+    assert sqlstates(world.say(Parse("s5", "SELECT 1"), Sync())) == []
+
+
+def test_deallocate_frees_names(world: World) -> None:
+    world.say(Parse("s", COUNT), Query("DEALLOCATE s"))
+    assert sqlstates(world.say(Bind("", "s"), Sync())) == ["26000"]
+    world.say(Parse("s", COUNT), Query("DISCARD ALL"))
+    assert sqlstates(world.say(Bind("", "s"), Sync())) == ["26000"]
+
+
+def test_portals_end_with_their_transaction(world: World) -> None:
+    world.say(Parse("s", COUNT), Bind("p", "s"), Sync())
+    assert sqlstates(world.say(Execute("p"), Sync())) == ["34000"]
+    assert world.counted == []
+
+
+@pytest.mark.parametrize(
+    ("message", "sqlstate"),
+    [
+        (Bind("", "none"), "26000"),
+        (Execute("none"), "34000"),
+        (Describe(b"P", "none"), "34000"),
+        (Describe(b"S", "none"), "26000"),
+    ],
+)
+def test_unknown_names(world: World, message: Message, sqlstate: str) -> None:
+    assert sqlstates(world.say(message, Sync())) == [sqlstate]
+
+
+def test_messages_without_an_answer(world: World) -> None:
+    assert world.kinds(CopyMessage()) == ""
+    assert world.kinds(FunctionCall()) == "EZ"
+    assert world.kinds(Query("")) == "IZ"
+    assert world.kinds(Query(" -- nothing\n;")) == "IZ"
+    world.say(Terminate())
+    assert world.hung_up
+
+
+def test_a_parameter_in_a_simple_query_is_refused(world: World) -> None:
+    world.parameters = 1
+    assert sqlstates(world.say(Query(COUNT + " WHERE src = $1"))) == ["42P02"]
+    assert world.counted == []
+
+
+def test_wrong_result_formats_are_refused(world: World) -> None:
+    world.say(Parse("", COUNT))
+    assert sqlstates(world.say(Bind("", "", result_formats=(0, 1)), Sync())) == ["08P01"]
+
+
+def test_the_unnamed_statement_does_not_outlive_a_failed_successor(world: World) -> None:
+    world.say(Parse("", COUNT), Parse("", "SELECT pg_sleep(1)"), Sync())
+    assert sqlstates(world.say(Bind("", ""), Sync())) == ["26000"]
+    world.say(Parse("", COUNT), Query("SELECT 1"))
+    assert sqlstates(world.say(Bind("", ""), Sync())) == ["26000"]
+    assert world.counted == []
