@@ -83,7 +83,7 @@ class Cauchy:
 
 
 def _proposal(width: int, bits: RandomBits) -> tuple[int, int | None]:
-    """A candidate n and its octave j: width * 2**j <= |n| < 2 * width * 2**j; none in the middle."""
+    """A candidate n and its octave j, with |n| from width * 2**j to twice that, or the middle."""
     while True:
         if coin(26, 43, bits):
             noise = integer_below(2 * width, bits) - width

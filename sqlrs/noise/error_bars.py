@@ -15,6 +15,7 @@ from sqlrs.errors import UsageError
 from sqlrs.noise.exponential import exp_negative_upper, round_up
 from sqlrs.noise.mechanism import Mechanism
 from sqlrs.noise.randomness import RandomBits, coin
+from sqlrs.noise.sequence import LazySequence
 from sqlrs.noise.weights import SIGNIFICANT_BITS
 from sqlrs.noise.width import GRID_BITS, width_multiple
 
@@ -65,16 +66,17 @@ class Grid:
 
     def __init__(self, step: Fraction) -> None:
         self.step = round_up(step, GRID_BITS)
-        self._levels = [self.step]
+        self._levels = LazySequence(self.step, lambda level: round_up(level**2, GRID_BITS))
 
     def index(self, target: Fraction) -> int:
         """The least i with h_i >= target."""
         if target <= 1:
             return 0
-        while self._levels[-1] < target:
-            self._add_level()
+        top = 0
+        while self._levels[top] < target:
+            top += 1
         below, value = 0, Fraction(1)
-        for level in reversed(range(len(self._levels))):
+        for level in reversed(range(top)):
             higher = value * self._levels[level]
             if higher < target:
                 below, value = below + (1 << level), higher
@@ -82,13 +84,8 @@ class Grid:
 
     def value(self, index: int) -> Fraction:
         """h_index, for an index of at least 0."""
-        while len(self._levels) < index.bit_length():
-            self._add_level()
         used = (level for level in range(index.bit_length()) if index >> level & 1)
         return math.prod((self._levels[level] for level in used), start=Fraction(1))
-
-    def _add_level(self) -> None:
-        self._levels.append(round_up(self._levels[-1] ** 2, GRID_BITS))
 
 
 def two_sided_geometric(decay: Fraction, bits: RandomBits) -> int:

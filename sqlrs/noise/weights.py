@@ -10,6 +10,7 @@ from fractions import Fraction
 
 from sqlrs.errors import UsageError
 from sqlrs.noise.exponential import exp_negative_upper, round_up
+from sqlrs.noise.sequence import LazySequence
 
 SIGNIFICANT_BITS = 64
 # Below this the rounding of a weight would no longer be small beside one step of the decay.
@@ -31,7 +32,9 @@ class Weights:
         self.decay_ceiling = decay * (1 + Fraction(1, 2 ** (SIGNIFICANT_BITS - 1)))
         if self.decay_ceiling >= 1:
             raise ValueError("weights that fall this slowly cannot be told from constant ones")
-        self._known = [Fraction(1)]
+        self._sequence = LazySequence(
+            Fraction(1), lambda weight: round_up(weight * decay, SIGNIFICANT_BITS)
+        )
 
     @classmethod
     def from_ratio(cls, ratio: Fraction) -> Weights:
@@ -49,12 +52,7 @@ class Weights:
         return cls(round_up(exp_negative_upper(beta), SIGNIFICANT_BITS))
 
     def __getitem__(self, k: int) -> Fraction:
-        if k < 0:
-            raise IndexError("weights start at 0")
-        known = self._known
-        while len(known) <= k:
-            known.append(round_up(known[-1] * self.decay, SIGNIFICANT_BITS))
-        return known[k]
+        return self._sequence[k]
 
     def __repr__(self) -> str:
         return f"Weights(decay={float(self.decay)!r})"

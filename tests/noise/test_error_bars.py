@@ -1,0 +1,277 @@
+import math
+from collections import defaultdict
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import sqlrs.noise.error_bars
+from sqlrs.errors import UsageError
+from sqlrs.noise import Cauchy, ErrorBars, Mechanism, PolyLaplace
+from sqlrs.noise.error_bars import Grid, two_sided_geometric
+from sqlrs.noise.width import GRID_SLACK
+from tests.noise.oracle import (
+    deviation_allowed,
+    exponential_bounds,
+    quartic_sum_bounds,
+    quartic_weight,
+)
+from tests.noise.sources import CutOffError, Decisions, SeededBits, walk
+
+SEED = 20240609
+SAMPLES = 8_000
+ERROR_RATE = 1e-6
+
+
+# The grid.
+
+
+@pytest.mark.parametrize(
+    "step", [1 + Fraction(1, 2**30), Fraction(10001, 10000), Fraction(111, 100), Fraction(50)]
+)
+def test_each_grid_number_is_a_step_above_the_one_before(step: Fraction) -> None:
+    grid = Grid(step)
+    assert step <= grid.step
+    indices = list(range(300))
+    if step < 2:
+        indices += [2**10 - 1, 2**10, 12345, 2**16 - 1]
+    if step < Fraction(1000001, 1000000):
+        indices += [2**30 - 1, 2**35 - 1, 3 * 2**33 - 1]
+    assert grid.value(0) == 1
+    for index in indices:
+        low, high = grid.value(index), grid.value(index + 1)
+        assert low * step <= high <= low * grid.step * (1 + GRID_SLACK)
+        assert grid.index(high) == index + 1
+        assert grid.index(low) == index
+        assert grid.index((low + high) / 2) == index + 1
+
+
+def test_rounding_the_grid_down_would_break_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Negative control for the direction of rounding."""
+
+    def round_down(value: Fraction, bits: int) -> Fraction:
+        shift = bits + value.denominator.bit_length()
+        return Fraction((value.numerator << shift) // value.denominator, 1 << shift) / (
+            1 + Fraction(1, 2**120)
+        )
+
+    monkeypatch.setattr(sqlrs.noise.error_bars, "round_up", round_down)
+    step = Fraction(111, 100)
+    grid = Grid(step)
+    assert any(grid.value(i) * step > grid.value(i + 1) for i in range(10))
+
+
+mechanisms = st.sampled_from(
+    [
+        PolyLaplace(Decimal("0.1"), 2),
+        PolyLaplace(Decimal(1), 10),
+        PolyLaplace(Decimal(4), 5),
+        Cauchy(Decimal(1)),
+    ]
+)
+
+
+@given(
+    mechanisms,
+    st.fractions(min_value=Fraction(1, 10**6), max_value=10**12),
+    st.fractions(min_value=0, max_value=1, max_denominator=100),
+)
+def test_neighbours_are_at_most_one_index_apart(
+    mechanism: Mechanism, sensitivity: Fraction, part: Fraction
+) -> None:
+    grid = Grid(1 / mechanism.weights.decay)
+    factor = 1 + part * (1 / mechanism.weights.decay - 1)
+    index = grid.index(mechanism.scale(sensitivity))
+    assert grid.index(mechanism.scale(sensitivity * factor)) - index in (0, 1)
+
+
+def test_a_grid_finer_than_the_smoothness_would_not_do() -> None:
+    """Negative control: with steps of the square root two neighbours may be two indices apart."""
+    mechanism = PolyLaplace(Decimal(1), 5)
+    fine = Grid(mechanism.ratio)
+    below = Fraction(999, 1000)
+    assert fine.index(below * mechanism.ratio**2 * fine.value(40)) - fine.index(
+        below * fine.value(40)
+    ) in (2, 3)
+    assert fine.index(mechanism.ratio**4) - fine.index(mechanism.ratio**2) >= 2
+
+
+# The noise on the index.
+
+
+class OneAttempt(Decisions):
+    """Cuts runs of more than four successes, and second attempts."""
+
+    def __init__(self, prefix: list[int]) -> None:
+        super().__init__(prefix)
+        self._signed = False
+
+    def coin(self, numerator: int, denominator: int, source: object = None) -> bool:
+        if self._signed or len(self.taken) > 4:
+            raise CutOffError
+        return super().coin(numerator, denominator)
+
+    def bits(self, count: int) -> int:
+        self._signed = True
+        return super().bits(count)
+
+
+def test_the_noise_on_the_index_is_two_sided_geometric(monkeypatch: pytest.MonkeyPatch) -> None:
+    decay = Fraction(7, 10)
+    found: dict[int, Fraction] = defaultdict(Fraction)
+
+    def sampler(decisions: Decisions) -> int:
+        monkeypatch.setattr(sqlrs.noise.error_bars, "coin", decisions.coin)
+        return two_sided_geometric(decay, decisions)
+
+    for noise, probability in walk(sampler, OneAttempt):
+        found[noise] += probability
+    assert sorted(found) == list(range(-4, 5))
+    for noise, probability in found.items():
+        assert probability == (1 - decay) / 2 * decay ** abs(noise)
+
+
+@pytest.mark.parametrize("epsilon", ["0.000001", "0.02", "0.2", "1", "20"])
+def test_one_index_costs_no_more_than_epsilon(epsilon: str) -> None:
+    """The ratio of probabilities one index apart is the decay: at least e**-epsilon."""
+    bars = ErrorBars(Decimal(epsilon), PolyLaplace(Decimal("0.000005"), 10))
+    low, high = exponential_bounds(Fraction(epsilon))
+    assert bars._decay * low >= 1
+    assert bars._decay * high <= 1 + Fraction(1, 2**62)
+    assert bars._decay < 1
+
+
+# Coverage.
+
+
+def miss_chance(bars: ErrorBars, mechanism: Mechanism, sensitivity: Fraction) -> float:
+    """The chance that the interval misses the true count: a sum over the noise on the index."""
+    decay = float(bars._decay)
+    scale = mechanism.scale(sensitivity)
+    index = bars._grid.index(scale * bars.multiple)
+    above = sizes_above(mechanism, scale)
+    spread = math.ceil(25 / float(bars.epsilon))
+    total = 0.0
+    for offset in range(-spread, spread + 1):
+        half = math.ceil(bars._grid.value(max(index + offset, 0)))
+        total += (1 - decay) / (1 + decay) * decay ** abs(offset) * above(half)
+    return total
+
+
+def sizes_above(mechanism: Mechanism, scale: Fraction) -> Callable[[int], float]:
+    """The chance that the noise is larger than a given size, as a function of that size."""
+    if isinstance(mechanism, PolyLaplace):
+        return lambda width: float(mechanism.tail(scale, width + 1))
+    total = float(sum(quartic_sum_bounds(scale)) / 2)
+    near = [float(quartic_weight(scale, n)) for n in range(1000)]
+
+    def above(width: int) -> float:
+        # From 1000 on the sum is close to the integral of (x / scale)**-4.
+        start = max(width + 1, len(near))
+        return 2 * (sum(near[width + 1 :]) + float(scale) ** 4 / (3 * (start - 0.5) ** 3)) / total
+
+    return above
+
+
+@pytest.mark.parametrize("shape", [2, 5, 10, 20])
+@pytest.mark.parametrize(("epsilon", "epsilon2"), [("1", "0.2"), ("2", "1"), ("0.5", "0.05")])
+@pytest.mark.parametrize("coverage", [Fraction(19, 20), Fraction(4, 5), Fraction(999, 1000)])
+def test_the_interval_misses_no_more_often_than_promised(
+    shape: int, epsilon: str, epsilon2: str, coverage: Fraction
+) -> None:
+    mechanism = PolyLaplace(Decimal(epsilon), shape)
+    bars = ErrorBars(Decimal(epsilon2), mechanism, coverage)
+    promised = float(1 - coverage)
+    for sensitivity in (Fraction(1, 1000), Fraction(1, 3), Fraction(2), Fraction(10**4, 3)):
+        assert miss_chance(bars, mechanism, sensitivity) <= promised
+
+
+@pytest.mark.parametrize("shape", [3, 10])
+@pytest.mark.parametrize(("epsilon", "epsilon2"), [("1", "0.2"), ("0.05", "0.05")])
+def test_the_interval_is_no_wider_than_needed(shape: int, epsilon: str, epsilon2: str) -> None:
+    """A scale that lies on the grid is the worst case: there the promise is nearly used up."""
+    mechanism = PolyLaplace(Decimal(epsilon), shape)
+    bars = ErrorBars(Decimal(epsilon2), mechanism)
+    index = bars._grid.index(Fraction(10**9))
+    scale = bars._grid.value(index) / bars.multiple
+    sensitivity = scale * 2 * (mechanism.ratio - 1)
+    assert 0.049 <= miss_chance(bars, mechanism, sensitivity) <= 0.05
+    bars.multiple *= Fraction(95, 100)
+    lower = bars._grid.value(index) / bars.multiple * 2 * (mechanism.ratio - 1)
+    assert miss_chance(bars, mechanism, lower) > 0.05
+
+
+@pytest.mark.parametrize("sensitivity", [Fraction(1, 50), Fraction(1, 5), Fraction(1)])
+def test_the_interval_holds_for_the_cauchy_mechanism(sensitivity: Fraction) -> None:
+    mechanism = Cauchy(Decimal(1))
+    bars = ErrorBars(Decimal("0.2"), mechanism)
+    assert miss_chance(bars, mechanism, sensitivity) <= 0.05
+
+
+@pytest.mark.parametrize("mechanism", [PolyLaplace(Decimal(1), 10), Cauchy(Decimal(1))])
+def test_simulated_intervals_hold_the_truth(mechanism: Mechanism) -> None:
+    """Hoeffding's inequality, error rate 1e-6; intervals half as wide must be seen to fail."""
+    bars = ErrorBars(Decimal("0.2"), mechanism)
+    source = SeededBits(SEED)
+    truth, sensitivity = 1000, Fraction(31, 3)
+    held = narrow = 0
+    for _ in range(SAMPLES):
+        answer = truth + mechanism.sample(sensitivity, source)
+        low, high = bars.interval(answer, sensitivity, source)
+        assert low + high == 2 * answer
+        held += low <= truth <= high
+        narrow += abs(truth - answer) <= (high - low) // 4
+    tolerance = deviation_allowed(SAMPLES, ERROR_RATE)
+    assert held / SAMPLES >= 0.95 - tolerance, f"seed {SEED}"
+    assert narrow / SAMPLES < 0.95 - tolerance, f"seed {SEED}"
+
+
+def test_no_sensitivity_gets_an_interval_like_any_other() -> None:
+    """Without noise the width still varies, and never reveals that there was none."""
+    bars = ErrorBars(Decimal("0.2"), PolyLaplace(Decimal(1), 10))
+    source = SeededBits(SEED)
+    intervals = {bars.interval(5, Fraction(0), source) for _ in range(300)}
+    assert all(low < 5 < high for low, high in intervals)
+    assert len(intervals) > 1
+    tiny = {bars.interval(5, Fraction(1, 10**9), source) for _ in range(300)}
+    assert (4, 6) in tiny & intervals
+
+
+def test_known_widths_relative_to_a_known_scale() -> None:
+    """Published: at shape 10 and a fifth of epsilon the interval is about 1.45 times as wide."""
+    mechanism = PolyLaplace(Decimal(1), 10)
+    bars = ErrorBars(Decimal("0.2"), mechanism)
+    known = Fraction(1)
+    while mechanism.tail_ceiling(int(known * 2**64), 64) > 2**64 // 20:
+        known *= Fraction(1001, 1000)
+    while mechanism.tail_ceiling(int(known * 2**64), 64) < 2**64 // 20:
+        known *= Fraction(999, 1000)
+    assert 1.40 <= float(bars.multiple / known) <= 1.50
+
+
+# Refusals.
+
+
+@pytest.mark.parametrize(
+    "coverage", [Fraction(0), Fraction(2, 5), Fraction(1), Fraction(99999, 10**5)]
+)
+def test_a_coverage_out_of_range_is_refused(coverage: Fraction) -> None:
+    with pytest.raises(UsageError) as caught:
+        ErrorBars(Decimal("0.2"), PolyLaplace(Decimal(1)), coverage)
+    assert caught.value.hint
+
+
+def test_bars_too_wide_to_be_of_use_are_refused_before_any_data() -> None:
+    with pytest.raises(UsageError, match="too wide") as caught:
+        ErrorBars(Decimal("0.0001"), PolyLaplace(Decimal(1), 2))
+    assert caught.value.hint
+
+
+def test_descriptions_hold_public_parameters_only() -> None:
+    bars = ErrorBars(Decimal("0.2"), PolyLaplace(Decimal(1), 10))
+    bars.interval(10, Fraction(123457), SeededBits(SEED))
+    assert bars.describe() == "error bars of coverage 0.95, epsilon 0.2"
+    assert "123457" not in repr(bars)
