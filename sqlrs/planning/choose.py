@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from sqlrs.errors import UsageError
-from sqlrs.planning.plan import HOW, Plain, Plan
+from sqlrs.planning.inclusion_exclusion import Solver
+from sqlrs.planning.plan import HOW, Factorised, Plain, Plan, Pruned, table_names
+from sqlrs.planning.problem import Problem
+from sqlrs.planning.prune import prune
 from sqlrs.planning.statistics import Statistics
 from sqlrs.residuals import Residual
 
@@ -16,4 +19,14 @@ def choose(
         raise UsageError(f"there is no plan {how!r}", hint=f"one of {', '.join(HOW)}")
     if residual.external:
         raise ValueError("external variables range over a domain that no plan here provides")
-    return Plain(residual)
+    if how == "plain":
+        return Plain(residual)
+    solver = Solver(statistics or Statistics())
+    problem = Problem.of(residual)
+    total = solver.solve(problem)
+    if how == "factorised":
+        return Factorised(residual, total, dialect)
+    pruning = prune(problem, solver, table_names(residual))
+    if pruning is None or (how == "auto" and total.cost <= pruning.cost):
+        return Factorised(residual, total, dialect)
+    return Pruned(residual, pruning, dialect)

@@ -8,6 +8,10 @@ from typing import Protocol
 from sqlglot import exp
 
 from sqlrs import emit
+from sqlrs.planning.factorise import Statement, largest
+from sqlrs.planning.inclusion_exclusion import Sum
+from sqlrs.planning.prune import Pruning, pruned_statement
+from sqlrs.planning.tree import Grouping, Join, described
 from sqlrs.residuals import Residual
 
 HOW = ("auto", "plain", "factorised", "pruned")
@@ -53,3 +57,86 @@ class Plain:
         boundary = ", ".join(map(str, sorted(self.residual.boundary)))
         then = f", count per value of {boundary}, largest" if boundary else ", count"
         return [f"join {atoms}{then}", f"reason: {self.reason}"]
+
+
+@dataclass(frozen=True)
+class Factorised:
+    """Joins and groupings along a tree decomposition, corrected for inequalities across bags."""
+
+    residual: Residual
+    total: Sum
+    dialect: str
+    reason: str = "asked for"
+    name: str = "factorised"
+
+    def statement(self) -> exp.Select:
+        """The steps as CTEs, then the count or the largest count."""
+        building = Statement(self.dialect, table_names(self.residual))
+        rows, _ = building.totals(self.total)
+        return building.finished(largest(building, rows, bool(self.residual.boundary)))
+
+    def lines(self) -> list[str]:
+        """One line for each step and for each correction."""
+        return [*sum_lines(self.total), f"reason: {self.reason}"]
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """Bounds first, then exact evaluation of the few boundary values that may hold the maximum."""
+
+    residual: Residual
+    pruning: Pruning
+    dialect: str
+    reason: str = "asked for"
+    name: str = "pruned"
+
+    def statement(self) -> exp.Select:
+        """Bounds, seeds, survivors and the largest count, in one statement."""
+        return pruned_statement(self.pruning, self.dialect, table_names(self.residual))
+
+    def lines(self) -> list[str]:
+        """The bounds, then the two exact evaluations."""
+        lines = []
+        for bound in self.pruning.bounds:
+            lines.append(f"bound for each {bound.variable}:")
+            lines += [f"  {line}" for line in sum_lines(bound.total)]
+        lines.append(f"exact for the {self.pruning.bounds[0].variable} with the largest bounds:")
+        lines += [f"  {line}" for line in sum_lines(self.pruning.seeded)]
+        lines.append("exact where a bound exceeds the best so far:")
+        lines += [f"  {line}" for line in sum_lines(self.pruning.rest)]
+        return [*lines, f"reason: {self.reason}"]
+
+
+def table_names(residual: Residual) -> frozenset[str]:
+    """Names that a step must not take."""
+    return frozenset(atom.table.name.lower() for atom in residual.query.atoms)
+
+
+def sum_lines(total: Sum) -> list[str]:
+    """The steps of every term."""
+    lines: list[str] = []
+    seen: set[object] = set()
+    for term in total.terms:
+        for step in term.join.steps:
+            if step.canonical.form not in seen:
+                seen.add(step.canonical.form)
+                lines.append(f"count per ({described(step.keep)}): {join_text(step.join)}")
+        sign = "" if len(total.terms) == 1 else f"{term.coefficient:+d} × "
+        free = described(total.problem.free)
+        what = f"per ({free})" if free else "in all"
+        lines.append(f"{sign}count {what}: {join_text(term.join)}")
+    if total.problem.free:
+        lines.append("largest")
+    return lines
+
+
+def join_text(join: Join) -> str:
+    """A bag for people."""
+    parts = [
+        f"[{described(one.keep)}]"
+        if isinstance(one, Grouping)
+        else f"{one.name}({described(one.variables)})"
+        for one in join.inputs
+    ]
+    where = f" where {', '.join(map(str, join.conditions))}" if join.conditions else ""
+    return " ⋈ ".join(parts) + where

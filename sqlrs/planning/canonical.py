@@ -1,0 +1,117 @@
+"""A problem's form without its names: equal forms are isomorphic problems, so one result serves both.
+
+The converse may fail for very symmetric problems, where the search for the least form is cut short:
+then work is done twice, and nothing is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+from sqlrs.planning.problem import Condition, Leaf, Renamed
+from sqlrs.query import Comparison, Constant, General, Inequality, Variable
+
+_MOST_TRIALS = 48
+
+_Form = tuple[Hashable, ...]
+
+
+@dataclass(frozen=True)
+class Canonical:
+    """The form, and the variables in the order in which the form numbers them."""
+
+    form: _Form
+    order: tuple[Variable, ...]
+
+
+def canonical(
+    leaves: Sequence[Leaf],
+    conditions: Sequence[Condition],
+    marks: dict[Variable, Hashable],
+    kind: Hashable = None,
+) -> Canonical:
+    """The form of leaves and conditions. ``marks`` tell variables apart, e.g. by being free."""
+    variables = sorted(frozenset[Variable]().union(*(leaf.variables for leaf in leaves)))
+    links: list[tuple[Hashable, int, tuple[Variable, ...], bool]] = []
+    for leaf in leaves:
+        links.append((leaf.label, leaf.label_hash, tuple(v for _, v in leaf.columns), True))
+    for condition in conditions:
+        label, roles, ordered = _shape(condition)
+        links.append((label, hash(label), roles, ordered))
+    start = {v: hash(marks.get(v)) for v in variables}
+    best: list[tuple[tuple[object, ...], _Form, tuple[Variable, ...]]] = []
+    trials = 0
+
+    def form_of(order: tuple[Variable, ...]) -> None:
+        number = {v: i for i, v in enumerate(order)}
+        rows = []
+        for label, label_hash, roles, ordered in links:
+            places = tuple(number[v] for v in roles)
+            places = places if ordered else tuple(sorted(places))
+            rows.append((label_hash, places, label))
+        rows.sort(key=lambda row: row[:2])
+        key = tuple(row[:2] for row in rows)
+        if not best or key < best[0][0]:
+            form = (kind, tuple(marks.get(v) for v in order), *((p, x) for _, p, x in rows))
+            best[:] = [(key, form, order)]
+
+    def explore(colours: dict[Variable, int]) -> None:
+        nonlocal trials
+        colours = _refined(colours, links)
+        classes: dict[int, list[Variable]] = {}
+        for variable in variables:
+            classes.setdefault(colours[variable], []).append(variable)
+        tied = [c for c in sorted(classes) if len(classes[c]) > 1]
+        if not tied:
+            form_of(tuple(sorted(variables, key=lambda v: colours[v])))
+            trials += 1
+            return
+        for variable in classes[tied[0]]:
+            if trials >= _MOST_TRIALS:
+                return
+            explore({**colours, variable: hash((colours[variable], "first"))})
+
+    explore(start)
+    _, form, order = best[0]
+    return Canonical(form, order)
+
+
+def _refined(
+    colours: dict[Variable, int],
+    links: Sequence[tuple[Hashable, int, tuple[Variable, ...], bool]],
+) -> dict[Variable, int]:
+    classes = len(set(colours.values()))
+    while classes < len(colours):
+        near: dict[Variable, list[int]] = {v: [] for v in colours}
+        for _, label_hash, roles, ordered in links:
+            seen = tuple(colours[v] for v in roles)
+            seen = seen if ordered else tuple(sorted(seen))
+            for place, variable in enumerate(roles):
+                near[variable].append(hash((label_hash, place if ordered else 0, seen)))
+        colours = {v: hash((c, tuple(sorted(near[v])))) for v, c in colours.items()}
+        refined = len(set(colours.values()))
+        if refined == classes:
+            break
+        classes = refined
+    return colours
+
+
+def _shape(condition: Condition) -> tuple[Hashable, tuple[Variable, ...], bool]:
+    """The condition without its variables, its variables, and whether their order matters."""
+    if isinstance(condition, Comparison):
+        sides = (condition.left, condition.right)
+        constants = tuple(t if isinstance(t, Constant) else None for t in sides)
+        return (
+            ("<", condition.strict, constants),
+            tuple(t for t in sides if isinstance(t, Variable)),
+            True,
+        )
+    if isinstance(condition, Renamed):
+        label, roles, _ = _shape(condition.predicate)
+        image = dict(condition.image)
+        return label, tuple(image[v] for v in roles), True
+    if isinstance(condition, General):
+        return ("general", condition.condition), condition.arguments, True
+    kind = "≠" if isinstance(condition, Inequality) else "="
+    return kind, (condition.left, condition.right), False

@@ -1,0 +1,289 @@
+"""Problem -> the cheapest tree of joins and groupings: variable elimination as a search over sets.
+
+A set of leaves is joined from two smaller ones, each as it is or grouped by what the rest of the
+problem still needs. Small problems are searched exhaustively, large ones greedily. Of two joined
+sets one is a single relation: engines join that way, and a result that both sides share is grouped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import combinations
+
+from sqlrs.planning.estimate import (
+    BUILD,
+    GROUP,
+    GROUP_ROW,
+    PROBE,
+    Mask,
+    Sized,
+    grouped,
+    join_rows,
+    leaf_size,
+    mask_of,
+)
+from sqlrs.planning.problem import Condition, Problem
+from sqlrs.planning.statistics import Statistics
+from sqlrs.planning.tree import Grouping, Input, Join, placed
+from sqlrs.query import Inequality, Variable
+
+_EXHAUSTIVE = 5
+
+
+@dataclass(frozen=True)
+class Decomposition:
+    """A tree with all conditions that it can read, its cost, and the inequalities it cannot."""
+
+    join: Join
+    cost: float
+    uncovered: frozenset[Inequality]
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A set of leaves joined so far, not yet grouped: its inputs, expected rows and cost."""
+
+    leaves: Mask
+    inputs: tuple[_Step, ...]
+    rows: float
+    cost: float
+
+    @property
+    def weight(self) -> float:
+        return self.cost + GROUP_ROW * self.rows
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """An input of a part: a leaf, or a part that was grouped."""
+
+    sized: Sized
+    leaf: int = -1
+    part: _Part | None = None
+
+
+def decompose(
+    problem: Problem, statistics: Statistics, forced: frozenset[Inequality]
+) -> Decomposition:
+    """The cheapest tree found in which the ``forced`` inequalities are read inside one bag."""
+    return _Search(problem, statistics, forced).best()
+
+
+class _Search:
+    def __init__(
+        self, problem: Problem, statistics: Statistics, forced: frozenset[Inequality]
+    ) -> None:
+        self.problem = problem
+        self.names: tuple[Variable, ...] = problem.variables
+        number = {v: i for i, v in enumerate(self.names)}
+        self.free = mask_of(problem.free, number)
+        self.sizes = [leaf_size(leaf, statistics, number) for leaf in problem.leaves]
+        self.everything = (1 << len(self.sizes)) - 1
+        kept: list[Condition] = [*problem.others, *forced]
+        self.spans = [mask_of(c.variables, number) for c in kept]
+        self.held: dict[Mask, Mask] = {}
+        self.output = (
+            None if problem.output is None else mask_of(problem.output, number) | self.free
+        )
+
+    def best(self) -> Decomposition:
+        parts = [self._component(component) for component in self._components()]
+        if len(parts) == 1:
+            part = parts[0]
+        else:
+            steps = [self._step(part) for part in parts]
+            rows = join_rows([s.sized for s in steps], len(self.names))
+            cost = sum(p.cost + GROUP_ROW * p.rows for p in parts) + rows
+            part = _Part(self.everything, tuple(steps), rows, cost)
+        join, held = placed(self._join(part), self.problem.conditions)
+        missing = frozenset(self.problem.conditions) - held
+        return Decomposition(
+            join,
+            part.cost + self._finish(part),
+            frozenset(c for c in missing if isinstance(c, Inequality)),
+        )
+
+    def _components(self) -> list[Mask]:
+        remaining, found = self.everything, []
+        while remaining:
+            component = remaining & -remaining
+            while True:
+                near = component
+                for i in range(len(self.sizes)):
+                    if remaining >> i & 1 and not near >> i & 1 and self._touch(near, 1 << i):
+                        near |= 1 << i
+                if near == component:
+                    break
+                component = near
+            found.append(component)
+            remaining &= ~component
+        return found
+
+    def _variables(self, leaves: Mask) -> Mask:
+        if leaves not in self.held:
+            self.held[leaves] = sum_of(
+                size.mask for i, size in enumerate(self.sizes) if leaves >> i & 1
+            )
+        return self.held[leaves]
+
+    def _touch(self, one: Mask, other: Mask) -> bool:
+        """Whether two sets of leaves share a variable or a condition."""
+        here, there = self._variables(one), self._variables(other)
+        return bool(here & there) or any(s & here and s & there for s in self.spans)
+
+    def _component(self, component: Mask) -> _Part:
+        if component.bit_count() <= _EXHAUSTIVE:
+            return self._exhaustive(component)
+        return self._greedy(component)
+
+    def _single(self, i: int) -> _Part:
+        return _Part(1 << i, (_Step(self.sizes[i], leaf=i),), self.sizes[i].rows, 0.0)
+
+    def _exhaustive(self, component: Mask) -> _Part:
+        table: dict[Mask, list[_Part]] = {}
+        indices = [i for i in range(len(self.sizes)) if component >> i & 1]
+        for size in range(1, len(indices) + 1):
+            for chosen in combinations(indices, size):
+                leaves = sum_of(1 << i for i in chosen)
+                options = (
+                    [self._single(chosen[0])]
+                    if size == 1
+                    else [
+                        self._joined(one, other)
+                        for half in _halves(leaves)
+                        if half in table and leaves ^ half in table
+                        if self._touch(half, leaves ^ half)
+                        for one in table[half]
+                        for other in table[leaves ^ half]
+                        if len(one.inputs) == 1 or len(other.inputs) == 1
+                    ]
+                )
+                if options:
+                    raw = min(options, key=lambda part: part.weight)
+                    table[leaves] = [raw]
+                    if leaves != component and (step := self._worth(raw)):
+                        table[leaves].append(step)
+        return min(table[component], key=lambda part: part.cost + self._finish(part))
+
+    def _greedy(self, component: Mask) -> _Part:
+        parts = [
+            self._options(self._single(i)) for i in range(len(self.sizes)) if component >> i & 1
+        ]
+        while len(parts) > 1:
+            candidates = [
+                (self._joined(one, other), i, j)
+                for i, j in combinations(range(len(parts)), 2)
+                if self._touch(parts[i][0].leaves, parts[j][0].leaves)
+                for one in parts[i]
+                for other in parts[j]
+                if len(one.inputs) == 1 or len(other.inputs) == 1
+            ]
+            part, i, j = min(
+                candidates,
+                key=lambda c: (c[0].weight, c[1], c[2]),
+            )
+            parts = [p for k, p in enumerate(parts) if k not in (i, j)]
+            parts.append([part] if part.leaves == component else self._options(part))
+        return parts[0][0]
+
+    def _options(self, part: _Part) -> list[_Part]:
+        step = self._worth(part)
+        return [part] if step is None else [part, step]
+
+    def _worth(self, part: _Part) -> _Part | None:
+        """The part grouped, unless that would change nothing."""
+        step = self._step(part)
+        one = part.inputs[0].sized
+        if len(part.inputs) == 1 and step.sized.mask == one.mask and one.keys:
+            return None
+        cost = part.cost + GROUP_ROW * part.rows + GROUP * step.sized.rows
+        return _Part(part.leaves, (step,), step.sized.rows, cost)
+
+    def _step(self, part: _Part) -> _Step:
+        keep, _ = self._kept(part.leaves)
+        return _Step(grouped([s.sized for s in part.inputs], part.rows, keep), part=part)
+
+    def _kept(self, leaves: Mask) -> tuple[Mask, Mask | None]:
+        """What a grouping keeps, and the variables whose combinations it counts once."""
+        inside = self._variables(leaves)
+        needed = self.free | self._variables(self.everything & ~leaves)
+        for span in self.spans:
+            if span & ~inside:
+                needed |= span
+        keep = inside & needed
+        if self.output is None:
+            return keep, None
+        if keep & ~self.output:
+            keep |= inside & self.output
+            return keep, keep
+        return keep, keep | inside & self.output
+
+    def _joined(self, one: _Part, other: _Part) -> _Part:
+        inputs = (*one.inputs, *other.inputs)
+        rows = join_rows([s.sized for s in inputs], len(self.names))
+        for left, right in ((one, other), (other, one)):
+            if len(right.inputs) == 1:
+                known = self._present(left)
+                rows = min(rows, left.rows * right.inputs[0].sized.multiplicity(known))
+        small, large = sorted((one.rows, other.rows))
+        cost = one.cost + other.cost + BUILD * small + PROBE * large + rows
+        cost -= _shared(one, other)
+        return _Part(one.leaves | other.leaves, inputs, rows, cost)
+
+    def _present(self, part: _Part) -> Mask:
+        return sum_of(step.sized.mask for step in part.inputs)
+
+    def _finish(self, part: _Part) -> float:
+        """What the last grouping costs; none is needed without free variables or on unique rows."""
+        if not self.free:
+            return 0.1 * part.rows
+        if all(s.sized.mask & ~self.free == 0 and s.sized.keys for s in part.inputs):
+            return 0.1 * part.rows
+        out = grouped([s.sized for s in part.inputs], part.rows, self.free)
+        return GROUP_ROW * part.rows + GROUP * out.rows
+
+    def _join(self, part: _Part) -> Join:
+        return Join(tuple(self._input(step) for step in part.inputs))
+
+    def _input(self, step: _Step) -> Input:
+        if step.part is None:
+            return self.problem.leaves[step.leaf]
+        keep, distinct = self._kept(step.part.leaves)
+        return Grouping(
+            self._join(step.part),
+            self._named(keep),
+            None if distinct is None else self._named(distinct),
+            self.problem.output,
+        )
+
+    def _named(self, mask: Mask) -> frozenset[Variable]:
+        return frozenset(v for i, v in enumerate(self.names) if mask >> i & 1)
+
+
+def _shared(one: _Part, other: _Part) -> float:
+    """What is saved because two steps are the same but for names, as far as their sizes tell."""
+    here = {(s.part.cost, s.sized.rows) for s in one.inputs if s.part is not None}
+    return sum(
+        s.part.cost + GROUP_ROW * s.part.rows + GROUP * s.sized.rows
+        for s in other.inputs
+        if s.part is not None and (s.part.cost, s.sized.rows) in here
+    )
+
+
+def sum_of(masks: Iterable[Mask]) -> Mask:
+    """The union of masks."""
+    total = 0
+    for mask in masks:
+        total |= mask
+    return total
+
+
+def _halves(leaves: Mask) -> Iterator[Mask]:
+    """Every proper subset that holds the lowest leaf: one side of each split."""
+    lowest = leaves & -leaves
+    rest = leaves ^ lowest
+    subset = rest
+    while subset:
+        subset = (subset - 1) & rest
+        yield subset | lowest

@@ -1,0 +1,357 @@
+"""Trees of joins and groupings -> SQL: one CTE for each step, equal steps once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from sqlrs import emit
+from sqlrs.catalog import Table
+from sqlrs.emit import RESULTS, Places
+from sqlrs.identifiers import column, identifier
+from sqlrs.planning.inclusion_exclusion import Sum, Term
+from sqlrs.planning.problem import Condition, Equal, Leaf, Renamed
+from sqlrs.planning.tree import Grouping, Input, Join, is_counted
+from sqlrs.query import Variable
+
+# PostgreSQL cuts names at 63 bytes.
+_LONGEST_NAME = 48
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A named result: the column of each variable, and whether ``results`` counts its rows."""
+
+    name: str
+    columns: Mapping[Variable, str]
+    counted: bool
+
+
+@dataclass
+class Statement:
+    """A statement under construction: its CTEs in order, and the steps that need no further CTE."""
+
+    dialect: str
+    reserved: frozenset[str] = frozenset()
+    kept: Mapping[object, tuple[str, tuple[str, ...], bool]] = field(default_factory=dict)
+    ctes: dict[str, exp.Expression] = field(default_factory=dict)
+    _steps: dict[object, tuple[str, tuple[str, ...], bool]] = field(default_factory=dict)
+
+    def add(self, name: str, tree: exp.Expression) -> str:
+        """Keep a result under a name like the given one."""
+        unique = free_name(name[:_LONGEST_NAME], {*self.reserved, *self.ctes})
+        self.ctes[unique] = tree
+        return unique
+
+    def finished(self, select: exp.Select) -> exp.Select:
+        """The select with all CTEs before it."""
+        materialised = True if self.dialect == "postgres" else None
+        for name, tree in self.ctes.items():
+            select = select.with_(identifier(name), as_=tree, materialized=materialised, copy=False)
+        return select
+
+    def step(self, grouping: Grouping) -> Relation:
+        """The relation of a step, from an equal one where there is one."""
+        form, order = grouping.canonical.form, grouping.canonical.order
+        kept = [v for v in order if v in grouping.keep]
+        known = self.kept.get(form) or self._steps.get(form)
+        if known is None:
+            select, columns = self.grouped(grouping)
+            name = self.add(step_name(grouping), select)
+            known = (name, tuple(columns[v] for v in kept), grouping.counted)
+            self._steps[form] = known
+        name, names, counted = known
+        return Relation(name, dict(zip(kept, names, strict=True)), counted)
+
+    def grouped(self, grouping: Grouping) -> tuple[exp.Select, dict[Variable, str]]:
+        """The select of one step and its columns."""
+        select, places, counts = self.joined(grouping.join)
+        keep = sorted(grouping.keep)
+        if grouping.distinct is not None:
+            return self._counted_once(select, places, counts, grouping)
+        columns = column_names(keep)
+        number: exp.Expression = (
+            exp.Max(this=product(counts)) if grouping.largest else summed(counts)
+        )
+        select = select.select(
+            *(exp.alias_(places[v].copy(), identifier(columns[v])) for v in keep),
+            exp.alias_(number, RESULTS),
+            copy=False,
+        )
+        if keep:
+            select = select.group_by(*(places[v].copy() for v in keep), copy=False)
+        return select, columns
+
+    def _counted_once(
+        self,
+        select: exp.Select,
+        places: Places,
+        counts: Sequence[exp.Expression],
+        grouping: Grouping,
+    ) -> tuple[exp.Select, dict[Variable, str]]:
+        once = sorted(grouping.distinct or ())
+        keep = sorted(grouping.keep)
+        columns = column_names(once)
+        number = [exp.alias_(product(counts), RESULTS)] if counts else []
+        select = select.select(
+            *(exp.alias_(places[v].copy(), identifier(columns[v])) for v in once),
+            *number,
+            *([] if once or number else [exp.alias_(emit.number(1), "found")]),
+            copy=False,
+        ).distinct(copy=False)
+        if grouping.distinct == grouping.keep:
+            return select, columns
+        total = summed([column(RESULTS, "combinations")] if counts else [])
+        outer = exp.select(
+            *(column(columns[v], "combinations") for v in keep), exp.alias_(total, RESULTS)
+        ).from_(select.subquery("combinations"))
+        if keep:
+            outer = outer.group_by(*(column(columns[v], "combinations") for v in keep), copy=False)
+        return outer, {v: columns[v] for v in keep}
+
+    def joined(self, join: Join) -> tuple[exp.Select, Places, list[exp.Expression]]:
+        """FROM, JOIN and WHERE of a bag, the columns of its variables, and its inputs' counts."""
+        select = exp.Select()
+        places: Places = {}
+        counts: list[exp.Expression] = []
+        where: list[exp.Expression] = []
+        taken: set[str] = set()
+        for one in _connected(join.inputs):
+            source, own, here, count = self._source(one, taken)
+            equal = [
+                exp.EQ(this=places[v].copy(), expression=p.copy())
+                for v, p in sorted(own.items())
+                if v in places
+            ]
+            where += here
+            counts += count
+            places = {**own, **places}
+            if select.args.get("from_") is None:
+                select = select.from_(source, copy=False)
+            elif equal:
+                select = select.join(source, on=emit.conjunction(equal), copy=False)
+            else:
+                select = select.join(source, join_type="cross", copy=False)
+        where += [condition_tree(c, places) for c in join.conditions]
+        if where:
+            select = select.where(emit.conjunction(where), copy=False)
+        return select, places, counts
+
+    def _source(
+        self, one: Input, taken: set[str]
+    ) -> tuple[exp.Expression, Places, list[exp.Expression], list[exp.Expression]]:
+        """An input in FROM: its tree, columns, conditions and count."""
+        if isinstance(one, Grouping):
+            relation = self.step(one)
+            alias = free_name(relation.name, taken)
+            own: Places = {v: column(c, alias) for v, c in relation.columns.items()}
+            count: list[exp.Expression] = [column(RESULTS, alias)] if relation.counted else []
+            return _aliased(relation.name, alias), own, [], count
+        alias = free_name(one.name, taken)
+        if one.maximised:
+            columns = column_names(one.variables)
+            tree = self._most_frequent(one, columns)
+            own = {v: column(c, alias) for v, c in columns.items()}
+            count = [column(RESULTS, alias)] if is_counted(one) else []
+            return tree.subquery(identifier(alias)), own, [], count
+        own, where = leaf_places(one, alias)
+        return _table(one.table, alias), own, where, []
+
+    def _most_frequent(self, leaf: Leaf, columns: Mapping[Variable, str]) -> exp.Select:
+        """The kept values of a leaf, each with its largest count over the maximised columns."""
+        places, where = leaf_places(leaf, leaf.name)
+        select = exp.select(
+            *(exp.alias_(places[v].copy(), identifier(c)) for v, c in sorted(columns.items()))
+        ).from_(_table(leaf.table, leaf.name))
+        if where:
+            select = select.where(emit.conjunction(where), copy=False)
+        if not is_counted(leaf):
+            return select.distinct(copy=False) if columns else select.limit(1)
+        counted = select.select(
+            exp.alias_(exp.Count(this=exp.Star()), RESULTS), copy=False
+        ).group_by(
+            *(places[v].copy() for v in sorted(columns)),
+            *(column(c, leaf.name) for c in leaf.maximised),
+            copy=False,
+        )
+        kept = [column(c, "repeated") for _, c in sorted(columns.items())]
+        most = exp.alias_(exp.Max(this=column(RESULTS, "repeated")), RESULTS)
+        outer = exp.select(*kept, most).from_(counted.subquery("repeated"))
+        return outer.group_by(*(k.copy() for k in kept), copy=False) if kept else outer
+
+    def totals(self, total: Sum) -> tuple[exp.Select, dict[Variable, str]]:
+        """The value of a problem for each value of its free variables."""
+        free = sorted(total.problem.free)
+        columns = column_names(free)
+        selects = [self._term(term, total, columns) for term in total.terms]
+        if len(selects) == 1:
+            return selects[0], columns
+        rows = union_of(selects)
+        name = self.add(f"corrected_{'_'.join(columns.values())}".rstrip("_"), rows)
+        select = exp.select(
+            *(column(c, name) for c in columns.values()),
+            exp.alias_(exp.Sum(this=column(RESULTS, name)), RESULTS),
+        ).from_(identifier(name))
+        if free:
+            select = select.group_by(*(column(c, name) for c in columns.values()), copy=False)
+        return select, columns
+
+    def _term(self, term: Term, total: Sum, columns: Mapping[Variable, str]) -> exp.Select:
+        problem = total.problem
+        distinct = None if problem.output is None else problem.output | problem.free
+        root = Grouping(term.join, problem.free, distinct, problem.output)
+        if distinct is None and unique_rows(term.join, problem.free):
+            joined, places, counts = self.joined(term.join)
+            select = joined.select(
+                *(exp.alias_(places[v].copy(), identifier(c)) for v, c in columns.items()),
+                exp.alias_(product(counts), RESULTS),
+                copy=False,
+            )
+        else:
+            select, _ = self.grouped(root)
+        if term.coefficient != 1:
+            last = select.expressions[-1]
+            signed = exp.Mul(this=exp.paren(last.this), expression=emit.number(term.coefficient))
+            last.set("this", signed)
+        return select
+
+
+def largest(building: Statement, rows: exp.Select, grouped: bool) -> exp.Select:
+    """The one number of a statement: the largest of the rows' counts, or their only one."""
+    if grouped:
+        name = building.add("per_boundary_value", rows)
+        value: exp.Expression = exp.Max(this=column(RESULTS, name))
+        return exp.select(
+            exp.alias_(exp.Coalesce(this=value, expressions=[emit.number(0)]), RESULTS)
+        ).from_(identifier(name))
+    last = rows.expressions[-1]
+    last.set("this", exp.Coalesce(this=last.this, expressions=[emit.number(0)]))
+    return rows
+
+
+def unique_rows(join: Join, free: frozenset[Variable]) -> bool:
+    """Whether a bag has at most one row for each value of the free variables."""
+    return bool(free) and all(
+        one.variables <= free
+        and (isinstance(one, Grouping) or bool(one.maximised) or bool(one.keys))
+        for one in join.inputs
+    )
+
+
+def leaf_places(leaf: Leaf, alias: str) -> tuple[Places, list[exp.Expression]]:
+    """The column of each variable of a leaf, and the conditions on its rows."""
+    places: Places = {}
+    where: list[exp.Expression] = []
+    for name, variable in leaf.columns:
+        here = column(name, alias)
+        if variable in places:
+            where.append(exp.EQ(this=places[variable].copy(), expression=here))
+        else:
+            places[variable] = here
+            if name in leaf.guarded:
+                where.append(exp.Not(this=exp.Is(this=here.copy(), expression=exp.Null())))
+    where += [
+        exp.EQ(this=column(name, alias), expression=emit.literal(constant))
+        for name, constant in leaf.constants
+    ]
+    where += [
+        emit.filter_condition(f, alias)
+        for f in sorted(leaf.filters, key=lambda f: str(f.condition))
+    ]
+    return places, where
+
+
+def condition_tree(condition: Condition, places: Places) -> exp.Expression:
+    """A condition over the columns of a bag."""
+    if isinstance(condition, Equal):
+        return exp.EQ(this=places[condition.left].copy(), expression=places[condition.right].copy())
+    if isinstance(condition, Renamed):
+        renamed = {own: places[other] for own, other in condition.image}
+        return emit.predicate_condition(condition.predicate, renamed)
+    return emit.predicate_condition(condition, places)
+
+
+def product(counts: Sequence[exp.Expression]) -> exp.Expression:
+    """The product of counts; two or more are multiplied as decimals, which hold 38 digits."""
+    if not counts:
+        return emit.number(1)
+    if len(counts) == 1:
+        return counts[0].copy()
+    tree: exp.Expression = exp.cast(counts[0].copy(), "DECIMAL(38, 0)")
+    for count in counts[1:]:
+        tree = exp.Mul(this=tree, expression=count.copy())
+    return tree
+
+
+def union_of(selects: Sequence[exp.Select]) -> exp.Expression:
+    """All rows of all selects."""
+    tree: exp.Expression = selects[0]
+    for select in selects[1:]:
+        tree = exp.union(tree, select, distinct=False, copy=False)
+    return tree
+
+
+def summed(counts: Sequence[exp.Expression]) -> exp.Expression:
+    """The number of results of the rows in a group."""
+    return exp.Sum(this=product(counts)) if counts else exp.Count(this=exp.Star())
+
+
+def column_names(variables: Iterable[Variable]) -> dict[Variable, str]:
+    """A column name for each variable that no dialect confuses with another."""
+    names: dict[Variable, str] = {}
+    taken = {RESULTS}
+    for variable in sorted(variables):
+        names[variable] = free_name(_plain(variable.name), taken)
+    return names
+
+
+def step_name(grouping: Grouping) -> str:
+    """What a step holds, as a name."""
+    leaves = "_".join(_plain(leaf.name) for leaf in grouping.join.leaves)
+    keep = "_".join(_plain(v.name) for v in sorted(grouping.keep))
+    return f"{leaves}_per_{keep}" if keep else f"{leaves}_in_all"
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^a-z0-9_]", "_", name.lower()) or "_"
+
+
+def free_name(wanted: str, taken: set[str]) -> str:
+    """The wanted name, numbered where it is taken; it is taken from now on."""
+    name, number = wanted, 2
+    while name.lower() in taken:
+        name, number = f"{wanted}_{number}", number + 1
+    taken.add(name.lower())
+    return name
+
+
+def _aliased(name: str, alias: str) -> exp.Table:
+    tree = exp.Table(this=identifier(name))
+    if alias != name:
+        tree.set("alias", exp.TableAlias(this=identifier(alias)))
+    return tree
+
+
+def _table(table: Table | str, alias: str) -> exp.Table:
+    if isinstance(table, str):
+        return _aliased(table, alias)
+    return exp.Table(
+        this=identifier(table.name),
+        db=identifier(table.schema) if table.schema else None,
+        alias=exp.TableAlias(this=identifier(alias)),
+    )
+
+
+def _connected(inputs: Sequence[Input]) -> list[Input]:
+    """The inputs so that each shares a variable with an earlier one wherever possible."""
+    remaining, order = list(inputs), []
+    known: frozenset[Variable] = frozenset()
+    while remaining:
+        chosen = next((x for x in remaining if not known.isdisjoint(x.variables)), remaining[0])
+        remaining.remove(chosen)
+        order.append(chosen)
+        known |= chosen.variables
+    return order
