@@ -48,6 +48,7 @@ PURE_NODES: frozenset[type[exp.Expr]] = frozenset(
         exp.StrPosition,
         exp.Ascii,
         exp.SplitPart,
+        exp.RegexpLike,
         # Nulls and choices.
         exp.Coalesce,
         exp.Nullif,

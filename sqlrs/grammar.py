@@ -87,7 +87,7 @@ _NODES: dict[type[exp.Expr], frozenset[str]] = {
     exp.Mod: _BINARY,
     exp.DPipe: _BINARY | {"safe"},
     exp.Cast: frozenset({"this", "to"}),
-    exp.TryCast: frozenset({"this", "to"}),
+    exp.TryCast: frozenset({"this", "to", "safe", "requires_string"}),
     exp.DataType: frozenset({"this", "expressions"}),
     exp.DataTypeParam: _UNARY,
 }
@@ -99,6 +99,7 @@ _CAST_TYPES = (
         exp.DataType.Type.BOOLEAN,
         exp.DataType.Type.DATE,
         exp.DataType.Type.TIMESTAMP,
+        exp.DataType.Type.TIMESTAMPNTZ,
         exp.DataType.Type.TIMESTAMPTZ,
         exp.DataType.Type.TIME,
         exp.DataType.Type.INTERVAL,
@@ -123,6 +124,8 @@ _REFUSED_NODES: dict[type[exp.Expr], str] = {
     exp.Parameter: "parameter",
     exp.SessionParameter: "parameter",
     exp.Dot: "unsupported_name",
+    exp.Collate: "unsupported",
+    exp.Pow: "unsupported",
 }
 _REFUSED_ARGUMENTS: dict[tuple[type[exp.Expr], str], str] = {
     (exp.Select, "group"): "group_by",
@@ -175,10 +178,11 @@ def _check_node(node: exp.Expr, source: Source, declared: frozenset[str]) -> Non
     kind = type(node)
     if kind in _NODES:
         return
-    if isinstance(node, (exp.Func, exp.Anonymous)) and not isinstance(node, exp.AggFunc):
-        name = written_name(node, source)
-        if kind in PURE_NODES and not (kind is exp.Pow and not name):
-            return
+    name = written_name(node, source)
+    # The operator ^ groups from the left in one dialect and from the right in others.
+    if kind in PURE_NODES and (kind is not exp.Pow or name):
+        return
+    if isinstance(node, exp.Func | exp.Anonymous) and not isinstance(node, tuple(_REFUSED_NODES)):
         if name in declared or (kind is exp.Anonymous and name in PURE_NAMES):
             return
         if isinstance(node, tuple(VOLATILE_NODES)) or name in VOLATILE_NAMES:

@@ -2,43 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from sqlrs.catalog import Catalog, Table, View
+from sqlrs.catalog import Catalog, View
 from sqlrs.errors import QueryRefused
+from sqlrs.flat import (
+    FlatQuery,
+    Occurrence,
+    conjuncts,
+    is_comma,
+    name_of,
+    not_null,
+    operand,
+    stand_at,
+)
 from sqlrs.names import Relation, Scope, find_table, fold, fold_stored
 from sqlrs.parse import ParsedSelect, parse
-from sqlrs.source import VIEW_MARK, Source
+from sqlrs.source import Source
 
 MAX_TABLES = 64
 _LONGEST_ALIAS = 60
 Columns = tuple[tuple[str | None, exp.Expr], ...]
-
-
-@dataclass(frozen=True, eq=False)
-class Occurrence:
-    """One table of the flat query. ``outer`` is false inside EXISTS and IN (SELECT …)."""
-
-    alias: str
-    table: Table
-    outer: bool
-    place: exp.Expr
-
-
-@dataclass(frozen=True, eq=False)
-class FlatQuery:
-    """The count over a join of tables under conditions whose columns name an occurrence.
-
-    ``distinct`` is None for a count of rows, else the expressions whose values are counted once.
-    """
-
-    occurrences: tuple[Occurrence, ...]
-    conditions: tuple[exp.Expr, ...]
-    distinct: tuple[exp.Expr, ...] | None
-    source: Source
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,17 +69,6 @@ def inline(parsed: ParsedSelect, catalog: Catalog) -> FlatQuery:
     return _Inliner(catalog, parsed.source).count(parsed.tree)
 
 
-def conjuncts(condition: exp.Expr) -> Iterator[exp.Expr]:
-    """The parts of a conjunction, in order, without the parentheses around them."""
-    pending = [condition]
-    while pending:
-        part = pending.pop().unnest()
-        if isinstance(part, exp.And):
-            pending += [part.expression, part.this]
-        else:
-            yield part
-
-
 @dataclass(eq=False)
 class _Inliner:
     catalog: Catalog
@@ -123,7 +99,7 @@ class _Inliner:
             return self._counted_distinct(counted, body.scope)
         value = self._resolve(counted, body.scope)
         if not isinstance(value.unnest(), exp.Literal | exp.Boolean):
-            self.conditions.append(_not_null(value))
+            self.conditions.append(not_null(value))
         return body.distinct
 
     def _counted_distinct(self, distinct: exp.Distinct, scope: Scope) -> tuple[exp.Expr, ...]:
@@ -136,7 +112,7 @@ class _Inliner:
             for column in (columns[0] if as_row else distinct).expressions
         )
         if not as_row:
-            self.conditions += [_not_null(value) for value in values]
+            self.conditions += [not_null(value) for value in values]
         return values
 
     def _body(self, select: exp.Select, place: _Place) -> _Body:
@@ -147,12 +123,12 @@ class _Inliner:
         joins = select.args.get("joins") or []
         items = [self._item(source.this, place)]
         for join in joins:
-            if _is_comma(join):
+            if is_comma(join):
                 items.append(self._item(join.this, place))
             else:
                 items[-1] = self._joined(items[-1], join, place)
         distinct = items[0].distinct
-        for item, tree in zip(items[1:], [j for j in joins if _is_comma(j)], strict=True):
+        for item, tree in zip(items[1:], [j for j in joins if is_comma(j)], strict=True):
             distinct = distinct or item.distinct
             if distinct is not None:
                 raise self.source.refusal("distinct", tree)
@@ -196,7 +172,7 @@ class _Inliner:
         named = [
             part
             for part in select.find_all(exp.Table, exp.Subquery, bfs=False)
-            if fold(_name_of(part), self.source.dialect) == alias
+            if fold(name_of(part), self.source.dialect) == alias
         ]
         return named[1] if len(named) > 1 else select
 
@@ -210,7 +186,7 @@ class _Inliner:
         else:
             raise self.source.refusal("table_form", tree)
         for join in tree.args.get("joins") or ():
-            if _is_comma(join):
+            if is_comma(join):
                 raise self.source.refusal("join_form", join)
             item = self._joined(item, join, place)
         return item
@@ -277,7 +253,7 @@ class _Inliner:
             raise self.source.refusal(
                 error.code, tree, f"in view {view.name}: {error.message}", error.hint
             ) from error
-        _stand_at(select, self.source.span(tree.this).start, self.source.span(tree.this).end - 1)
+        stand_at(select, self.source.span(tree.this).start, self.source.span(tree.this).end - 1)
         inner = _Place({}, None, place.outer, place.prefix, place.views | {identity})
         return self._select(select, inner)
 
@@ -340,7 +316,7 @@ class _Inliner:
         for name, (one, other) in pairs.items():
             equality = exp.EQ(this=one.copy(), expression=other.copy())
             span = self.source.span(place_of[name])
-            _stand_at(equality, span.start, span.end - 1)
+            stand_at(equality, span.start, span.end - 1)
             self.conditions.append(equality)
         rest = tuple(column for column in right.visible if column[0] not in pairs)
         visible = self._merged(left.visible, pairs) + rest
@@ -425,8 +401,8 @@ class _Inliner:
             raise self.source.refusal("wrong_columns", condition)
         span = self.source.span(condition.this)
         for value, (_, column) in zip(values, columns, strict=True):
-            equality = exp.EQ(this=_operand(value), expression=_operand(column))
-            _stand_at(equality, span.start, span.end - 1)
+            equality = exp.EQ(this=operand(value), expression=operand(column))
+            stand_at(equality, span.start, span.end - 1)
             self.conditions.append(equality)
 
     def _semi_join(
@@ -445,9 +421,9 @@ class _Inliner:
             self._check_scalar(node)
         tree = expression.copy()
         for column in list(tree.find_all(exp.Column)):
-            meaning = _operand(scope.column(column, self.source))
+            meaning = operand(scope.column(column, self.source))
             span = self.source.span(column)
-            _stand_at(meaning, span.start, span.end - 1)
+            stand_at(meaning, span.start, span.end - 1)
             if column is tree:
                 return meaning
             column.replace(meaning)
@@ -465,38 +441,6 @@ class _Inliner:
             raise self.source.refusal("unsupported", node)
 
 
-def _is_comma(join: exp.Join) -> bool:
-    return not any(join.args.get(name) for name in ("kind", "method", "on", "using"))
-
-
-def _name_of(part: exp.Expr) -> exp.Expr:
-    alias = part.args.get("alias")
-    if alias is not None and alias.this is not None:
-        named: exp.Expr = alias.this
-        return named
-    return part.this if isinstance(part, exp.Table) else exp.to_identifier("")
-
-
 def _within(place: _Place, name: str) -> _Place:
     prefix = f"{place.prefix}_{name}" if place.prefix and name else place.prefix or name
     return _Place(place.known, place.parent, place.outer, prefix, place.views)
-
-
-def _not_null(value: exp.Expr) -> exp.Expr:
-    condition = exp.Not(this=exp.Is(this=_operand(value), expression=exp.Null()))
-    start = next((n.meta["start"] for n in value.walk() if "start" in n.meta), None)
-    end = next((n.meta["end"] for n in value.walk() if "end" in n.meta), None)
-    if start is not None and end is not None:
-        _stand_at(condition, start, end)
-    return condition
-
-
-def _operand(value: exp.Expr) -> exp.Expr:
-    """A copy that can stand inside any expression."""
-    simple = isinstance(value, exp.Column | exp.Literal | exp.Paren | exp.Null | exp.Boolean)
-    return value.copy() if simple else exp.Paren(this=value.copy())
-
-
-def _stand_at(tree: exp.Expr, start: int, end: int) -> None:
-    for node in tree.walk():
-        node.meta.update({"start": start, "end": end, VIEW_MARK: True})

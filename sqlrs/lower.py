@@ -8,7 +8,8 @@ from sqlglot import exp
 
 from sqlrs.catalog import Catalog
 from sqlrs.conditions import Reference, as_column, reference
-from sqlrs.inline import FlatQuery, Occurrence, inline
+from sqlrs.flat import FlatQuery, Occurrence
+from sqlrs.inline import inline
 from sqlrs.literals import is_literal
 from sqlrs.lowering.placing import Placement
 from sqlrs.lowering.sorting import sort_conditions

@@ -10,6 +10,7 @@ from sqlglot.errors import ErrorLevel, ParseError, TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from sqlrs.catalog import Catalog
+from sqlrs.coverage import check_coverage
 from sqlrs.errors import Span
 from sqlrs.grammar import check_grammar
 from sqlrs.source import Source
@@ -39,6 +40,7 @@ def parse(sql: str, catalog: Catalog) -> ParsedSelect:
     _check_first_word(source)
     tree = _select(_statement(source), source)
     check_grammar(tree, source, catalog.functions)
+    check_coverage(tree, source)
     return ParsedSelect(tree, source)
 
 

@@ -35,6 +35,15 @@ _KEYWORDS: dict[type[exp.Expr], tuple[str, ...]] = {
     exp.Except: ("EXCEPT",),
     exp.Pivot: ("PIVOT", "UNPIVOT"),
     exp.Distinct: ("DISTINCT",),
+    exp.CurrentDate: ("CURRENT_DATE",),
+    exp.CurrentTime: ("CURRENT_TIME",),
+    exp.CurrentTimestamp: ("CURRENT_TIMESTAMP",),
+    exp.CurrentUser: ("CURRENT_USER",),
+    exp.SessionUser: ("SESSION_USER",),
+    exp.Localtime: ("LOCALTIME",),
+    exp.Localtimestamp: ("LOCALTIMESTAMP",),
+    exp.Placeholder: ("?", "$", ":", "%"),
+    exp.Parameter: ("$", "@"),
 }
 _SIDES = {"LEFT", "RIGHT", "FULL", "OUTER", "INNER", "CROSS"}
 _JOIN_WORDS = _SIDES | {"JOIN", "NATURAL", "SEMI", "ANTI", "ASOF", "POSITIONAL", "GLOBAL"}

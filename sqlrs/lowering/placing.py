@@ -15,15 +15,17 @@ from sqlglot import exp
 from sqlrs.catalog import Family
 from sqlrs.conditions import (
     Reference,
+    as_column,
     column_at,
     holds,
     over_bare_columns,
+    reference,
     references,
     substituted,
     without_positions,
 )
 from sqlrs.equalities import behave_alike
-from sqlrs.inline import FlatQuery
+from sqlrs.flat import FlatQuery
 from sqlrs.literals import is_literal, write, write_typed
 from sqlrs.lowering.sorting import Relation, Sorted
 from sqlrs.query import Comparison, Constant, Filter, General, Inequality, Term, Variable
@@ -44,6 +46,11 @@ class Placement:
         self._mentions = Counter(
             self.equal.leader(place) for r in found.relations for place in r.columns
         )
+        self._nullable = {
+            (occurrence.alias, column.name): column.nullable
+            for occurrence in flat.occurrences
+            for column in occurrence.table.columns
+        }
         if found.never:
             self._never()
         for relation in found.relations:
@@ -103,6 +110,8 @@ class Placement:
         )
 
     def _place(self, condition: exp.Expr) -> None:
+        if self._known_not_null(condition):
+            return
         if len(_aliases(condition)) > 1:
             condition = substituted(condition, self._written)
         single = len(_aliases(condition)) <= 1
@@ -113,6 +122,18 @@ class Placement:
             self._filter(holder)
         if not single and not holders:
             self._general(condition)
+
+    def _known_not_null(self, condition: exp.Expr) -> bool:
+        """Whether it says IS NOT NULL of a column that can never be null where it counts."""
+        inner = condition.this.unnest() if isinstance(condition, exp.Not) else None
+        if not isinstance(inner, exp.Is) or not isinstance(inner.expression, exp.Null):
+            return False
+        column = as_column(inner.this)
+        if column is None:
+            return False
+        place = reference(column)
+        joined = len(self.equal.members(place)) > 1 or self.equal.constant(place) is not None
+        return joined or self._mentions[self.equal.leader(place)] > 0 or not self._nullable[place]
 
     def _written(self, place: Reference) -> exp.Expr | None:
         constant = self.equal.constant(place)

@@ -18,8 +18,8 @@ from sqlrs.conditions import (
 )
 from sqlrs.equalities import Equalities
 from sqlrs.errors import QueryRefused
+from sqlrs.flat import FlatQuery
 from sqlrs.functions import MOMENT_WORDS
-from sqlrs.inline import FlatQuery
 from sqlrs.literals import fits, is_literal, needs_reading, read
 from sqlrs.query import Constant
 
