@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import stat
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -263,6 +264,15 @@ def test_a_password_is_in_no_error() -> None:
     with pytest.raises(EngineFailed) as error:
         StoreLedger("postgresql://ada:hunter2@127.0.0.1:1/budget")
     assert "hunter2" not in f"{error.value.describe()} {error.value!r} {error.value.__cause__}"
+
+
+def test_the_manuals_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    manual = (Path(__file__).parents[2] / "docs" / "ledger.md").read_text("utf-8")
+    (example,) = re.findall(r"```python\n(.*?)```", manual, flags=re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, StoreLedger] = {}
+    exec(example, names)
+    assert names["ledger"].remaining("ada", "graph") == Decimal("2.5")
 
 
 def _run(url: str, statement: str) -> None:
