@@ -1,0 +1,157 @@
+"""A polynomial above the refined bound at every distance, which says where the search may end.
+
+Along a chain E ⊃ E−F_1 ⊃ E−F_1−F_2 ⊃ … each link uses up one step of its group of tables, so
+
+    L(T̂_s) ≤ P(s) = max_r Σ over chains of T_(last set) · Π_g binomial(s_g, links of group g)
+
+and beyond a distance that only the weights and the degrees decide, w[|s|] · P(s) falls in each
+direction. Proof: docs/proofs/refined.md, "Where the search ends".
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
+from math import ceil, comb
+
+from sqlrs.noise.weights import Weights
+from sqlrs.sensitivity.steps import Gain, Group, Recursion, Vector
+
+Distances = tuple[int, ...]
+# The coefficient of Π_g binomial(s_g, c_g) for each vector c that occurs.
+Polynomial = Mapping[Distances, int]
+
+
+@dataclass(frozen=True)
+class Ceiling:
+    """For each group g a linear map A_g with Ψ_g(T) ≤ T + A_g·T, and rows whose maximum is ≥ L."""
+
+    rows: tuple[tuple[Gain, ...], ...]
+    answers: tuple[Gain, ...]
+
+    @classmethod
+    def of(cls, recursion: Recursion, groups: tuple[Group, ...]) -> Ceiling:
+        """The maps of the given groups, from the query alone."""
+        size = len(recursion.coordinates)
+        return cls(
+            rows=tuple(_row_sums(group, size) for group in groups),
+            answers=tuple(map(_union, recursion.answers)),
+        )
+
+    def polynomials(self, values: Vector) -> tuple[Polynomial, ...]:
+        """The polynomials whose maximum is P."""
+        places = range(len(self.rows))
+        nothing = (0,) * len(self.rows)
+        of: list[dict[Distances, int]] = []
+        for i, value in enumerate(values):
+            own = {nothing: value}
+            # Terms of a coordinate are smaller sets, which come earlier.
+            for g in places:
+                gain = self.rows[g][i]
+                for counts, total in _weighted(gain, of, nothing).items():
+                    farther = (*counts[:g], counts[g] + 1, *counts[g + 1 :])
+                    own[farther] = own.get(farther, 0) + total
+            of.append(own)
+        return tuple(_weighted(answer, of, nothing) for answer in self.answers)
+
+    def degrees(self) -> Distances:
+        """The greatest power of each group in P, whatever the data."""
+        found = self.polynomials((1,) * len(self.rows[0])) if self.rows else ()
+        return tuple(
+            max((counts[g] for polynomial in found for counts in polynomial), default=0)
+            for g in range(len(self.rows))
+        )
+
+
+class Horizon:
+    """The greatest w[|u|] · P(u) over all u ≥ s, exactly, computed as far as it is asked for."""
+
+    def __init__(
+        self, polynomials: tuple[Polynomial, ...], degrees: Distances, weights: Weights
+    ) -> None:
+        self.turns = tuple(turning_point(degree, weights) for degree in degrees)
+        self._polynomials = polynomials
+        self._degrees = degrees
+        self._weights = weights
+        self._known: dict[Distances, tuple[Fraction, Distances]] = {}
+
+    def beyond(self, distances: Distances) -> Fraction:
+        """The maximum over all u ≥ ``distances``."""
+        return self._best(distances)[0]
+
+    def peak(self) -> Distances:
+        """A vector at which w[|s|] · P(s) is greatest."""
+        return self._best((0,) * len(self.turns))[1]
+
+    def _best(self, start: Distances) -> tuple[Fraction, Distances]:
+        known = self._known
+        if start not in known:
+            ranges = [
+                range(max(low, turn), low - 1, -1)
+                for low, turn in zip(start, self.turns, strict=True)
+            ]
+            for u in product(*ranges):
+                if u not in known:
+                    # Past its turning point a direction only falls, so it is not followed.
+                    farther = [
+                        known[*u[:g], u[g] + 1, *u[g + 1 :]]
+                        for g, turn in enumerate(self.turns)
+                        if u[g] < turn
+                    ]
+                    known[u] = max([(self._at(u), u), *farther], key=lambda found: found[0])
+        return known[start]
+
+    def _at(self, u: Distances) -> Fraction:
+        ways = [
+            [comb(distance, j) for j in range(degree + 1)]
+            for distance, degree in zip(u, self._degrees, strict=True)
+        ]
+        largest = 0
+        for polynomial in self._polynomials:
+            total = 0
+            for counts, coefficient in polynomial.items():
+                for g, count in enumerate(counts):
+                    coefficient *= ways[g][count]
+                total += coefficient
+            largest = max(largest, total)
+        return self._weights[sum(u)] * largest
+
+
+def turning_point(degree: int, weights: Weights) -> int:
+    """A distance from which the weights fall faster than any binomial(s, j), j ≤ degree, rises.
+
+    binomial(s+1, j) ≤ binomial(s, j) · (s+1)/(s+1−degree) for s ≥ degree, so it is enough that
+    c·(s+1) ≤ s+1−degree, with c the largest factor between two weights.
+    """
+    return max(degree, ceil(degree / (1 - weights.decay_ceiling)) - 1)
+
+
+def _weighted(
+    gain: Gain, of: list[dict[Distances, int]], nothing: Distances
+) -> dict[Distances, int]:
+    """The gain of the polynomials in ``of``."""
+    found = {nothing: gain.constant} if gain.constant else {}
+    for i in gain.terms:
+        for counts, value in of[i].items():
+            found[counts] = found.get(counts, 0) + value
+    return found
+
+
+def _row_sums(group: Group, size: int) -> tuple[Gain, ...]:
+    rows = [Gain(0, ())] * size
+    for step in group:
+        for move in step.moves:
+            row, own = rows[move.target], _union(move.gains)
+            rows[move.target] = Gain(row.constant + own.constant, row.terms + own.terms)
+    return tuple(rows)
+
+
+def _union(gains: tuple[Gain, ...]) -> Gain:
+    """A gain that is at least each of the given ones."""
+    terms = Counter[int]()
+    for gain in gains:
+        terms |= Counter(gain.terms)
+    return Gain(max((g.constant for g in gains), default=0), tuple(terms.elements()))

@@ -1,0 +1,172 @@
+"""Refined residual sensitivity RS+: the step bounds iterated over distances, exactly.
+
+    T̂_0 = T,  T̂_s = max over groups g with s_g > 0 of Ψ_g(T̂_{s−e_g}),  RS+ = max_s w[|s|] · L(T̂_s)
+
+With every private table a group of its own this is the lattice, which never exceeds the residual
+sensitivity RS; with all tables in one group it is the joint step. The grouping follows from the
+query, the schema and the weights alone. Proofs: docs/proofs/refined.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from math import prod
+
+from sqlrs.noise.weights import Weights
+from sqlrs.residuals import Members, Residuals
+from sqlrs.sensitivity.bound import Bound
+from sqlrs.sensitivity.ceiling import Ceiling, Distances, Horizon, turning_point
+from sqlrs.sensitivity.residual import residual_sensitivity
+from sqlrs.sensitivity.steps import Group, Recursion, Roles, Vector, apply, compile_recursion
+
+# Additions, about two seconds and half a minute of them. They decide, from public facts, how many
+# groups the lattice has, and when distances are so many that RS has to do.
+MAX_LATTICE_WORK = 4_000_000
+MAX_WORK = 100_000_000
+
+
+@dataclass(frozen=True)
+class Method:
+    """How RS+ is computed for one query and one sequence of weights; nothing here is private."""
+
+    groups: tuple[Group, ...]
+    ceiling: Ceiling
+    degrees: Distances
+    lattice: bool
+
+
+def reached(residuals: Residuals) -> tuple[Members, ...]:
+    """Every set whose T_E the released bound needs, each once, the small ones first.
+
+    Sets that keys decide are left out of the recursion. Where RS may be the smaller bound or has
+    to stand in, its sets are needed too.
+    """
+    needed = {*compile_recursion(residuals).coordinates, *residuals.required}
+    return tuple(sorted(needed, key=lambda members: (len(members), sorted(members))))
+
+
+def roles(residuals: Residuals) -> tuple[Roles, ...]:
+    """For an explanation: feasible role sets, components and decided residuals; no data."""
+    return compile_recursion(residuals).roles
+
+
+def refined_sensitivity(
+    residuals: Residuals, values: Mapping[Members, int], weights: Weights
+) -> Bound:
+    """RS+ from T_E of the sets in ``reached``; a value that is absent raises KeyError."""
+    recursion = compile_recursion(residuals)
+    start = tuple(values[members] for members in recursion.coordinates)
+    if any(value < 0 for value in start):
+        raise ValueError("a number of results is not negative")
+    method = choose_method(recursion, weights)
+    if method is None:
+        return residual_sensitivity(residuals, values, weights)
+    if not _can_ever_change(recursion, start):
+        return Bound()
+    return _fold(recursion, start, weights, method)
+
+
+def released_sensitivity(
+    residuals: Residuals, values: Mapping[Members, int], weights: Weights
+) -> Bound:
+    """min(RS, RS+): smooth, because both are. The lattice is never above RS, so it stands alone."""
+    refined = refined_sensitivity(residuals, values, weights)
+    method = choose_method(compile_recursion(residuals), weights)
+    if method is not None and method.lattice:
+        return refined
+    plain = residual_sensitivity(residuals, values, weights)
+    return min(refined, plain, key=lambda bound: bound.value)
+
+
+def choose_method(recursion: Recursion, weights: Weights) -> Method | None:
+    """The finest grouping of the private tables whose distances are not too many; no data.
+
+    The tables that move the fewest values share a group first. None: even one group has too many
+    distances, as with the weights of a tiny privacy parameter.
+    """
+    steps = sorted(recursion.steps, key=lambda step: -step.cost)
+    for count in range(max(1, len(steps)), 0, -1):
+        groups: tuple[Group, ...] = tuple((step,) for step in steps[: count - 1])
+        if steps:
+            groups = (*groups, tuple(steps[count - 1 :]))
+        ceiling = Ceiling.of(recursion, groups)
+        degrees = ceiling.degrees()
+        # The search seldom goes farther than twice the turning point in any direction.
+        distances = prod(2 * turning_point(degree, weights) + 2 for degree in degrees)
+        once = sum(step.cost + len(recursion.coordinates) for step in steps)
+        if distances * once <= (MAX_LATTICE_WORK if count > 1 else MAX_WORK):
+            return Method(groups, ceiling, degrees, lattice=len(groups) == len(steps))
+    return None
+
+
+def _fold(recursion: Recursion, start: Vector, weights: Weights, method: Method) -> Bound:
+    horizon = Horizon(method.ceiling.polynomials(start), method.degrees, weights)
+    # What one path attains is attained: distances that cannot reach it need no look.
+    sure = _along_path(recursion, start, weights, method.groups, horizon.peak())
+    best = Bound()
+    for k, layer in enumerate(_layers(start, method.groups)):
+        for distances in list(layer):
+            beyond = horizon.beyond(distances)
+            if beyond < sure or beyond <= best.value:
+                del layer[distances]
+                continue
+            value = weights[k] * recursion.last(layer[distances])
+            if value > best.value:
+                best = Bound(value, k)
+        if not layer:
+            break
+    return best
+
+
+def _along_path(
+    recursion: Recursion,
+    start: Vector,
+    weights: Weights,
+    groups: tuple[Group, ...],
+    goal: Distances,
+) -> Fraction:
+    """The greatest w[|s|] · L on one way from 0 to the goal; never above RS+."""
+    done = [0] * len(goal)
+    values = start
+    best = Fraction(recursion.last(start))
+    for k in range(1, sum(goal) + 1):
+        # Along the straight line: the group that is farthest from its goal in proportion.
+        place = max(range(len(goal)), key=lambda g: Fraction(goal[g] - done[g], goal[g] or 1))
+        done[place] += 1
+        values = apply(groups[place], values)
+        best = max(best, weights[k] * recursion.last(values))
+    return best
+
+
+def _layers(start: Vector, groups: tuple[Group, ...]) -> Iterator[dict[Distances, Vector]]:
+    """For k = 0, 1, 2, …: T̂_s of all distance vectors s of total k.
+
+    The reader may take vectors out of a layer; then all that are farther in each direction are left
+    out as well, because some vector below them is missing.
+    """
+    layer = {(0,) * len(groups): start}
+    while True:
+        yield layer
+        following: dict[Distances, list[Vector]] = {}
+        for distances, values in layer.items():
+            for g, group in enumerate(groups):
+                farther = (*distances[:g], distances[g] + 1, *distances[g + 1 :])
+                following.setdefault(farther, []).append(apply(group, values))
+        layer = {
+            distances: tuple(map(max, *found)) if len(found) > 1 else found[0]
+            for distances, found in following.items()
+            if len(found) == sum(1 for distance in distances if distance)
+        }
+
+
+def _can_ever_change(recursion: Recursion, start: Vector) -> bool:
+    """Whether L(T̂_s) > 0 for some s. Only the support of T matters, and it can only grow."""
+    support = tuple(min(1, value) for value in start)
+    while recursion.steps:
+        grown = tuple(min(1, value) for value in apply(recursion.steps, support))
+        if grown == support:
+            break
+        support = grown
+    return recursion.last(support) > 0

@@ -1,0 +1,299 @@
+"""The step bound Ψ_r of every private table, compiled from the query alone.
+
+T is the vector of the values T_E that the recursion needs. Ψ_r is monotone, and T(I) ≤ Ψ_r(T(I'))
+whenever I and I' differ in one row of table r:
+
+    Ψ_r(T)_E = min(cap_E, T_E + g_{E,r}(T), Π_C Ψ_r(T)_C)
+
+Proofs: docs/proofs/refined.md (step, caps, products) and docs/proofs/feasible_roles.md (g).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from math import prod
+
+from sqlrs.query import Predicate
+from sqlrs.residuals import Members, Residual, Residuals, closure
+from sqlrs.sensitivity.feasible import RoleFamily, role_families
+
+Vector = tuple[int, ...]
+
+# Comparing all pairs of gains is worth it only while they are few; the maximum is the same.
+_FEW_GAINS = 64
+
+
+@dataclass(frozen=True)
+class Gain:
+    """Σ_F T_{E−F} over one family of role sets; the decided values are added up beforehand."""
+
+    constant: int
+    terms: tuple[int, ...]
+
+    def __call__(self, values: Sequence[int]) -> int:
+        """The sum for the given vector T."""
+        return self.constant + sum([values[i] for i in self.terms])
+
+
+@dataclass(frozen=True)
+class Move:
+    """How one coordinate T_E may grow: by its greatest gain, and not beyond its product."""
+
+    target: int
+    gains: tuple[Gain, ...]
+    factors: tuple[int, ...] | None
+
+
+@dataclass(frozen=True)
+class Step:
+    """Ψ_r: the growth of all coordinates when one row of the table changes."""
+
+    table: str
+    moves: tuple[Move, ...]
+
+    def __call__(self, values: Vector) -> Vector:
+        """The vector Ψ_r(T)."""
+        grown = list(values)
+        for move in self.moves:
+            value = values[move.target] + largest(move.gains, values)
+            if move.factors is not None:
+                value = min(value, prod([grown[i] for i in move.factors]))
+            grown[move.target] = value
+        return tuple(grown)
+
+    @property
+    def cost(self) -> int:
+        """The number of additions of one application, about."""
+        return sum(2 + len(gain.terms) for move in self.moves for gain in move.gains)
+
+
+Group = tuple[Step, ...]
+
+
+def apply(group: Group, values: Vector) -> Vector:
+    """Ψ_g = max over the tables of a group, which take their steps together."""
+    grown = group[0](values)
+    for step in group[1:]:
+        grown = tuple(map(max, grown, step(values)))
+    return grown
+
+
+@dataclass(frozen=True)
+class Roles:
+    """What the query alone says about one residual, for an explanation."""
+
+    members: Members
+    decided: bool
+    components: tuple[Members, ...]
+    families: tuple[tuple[str, tuple[RoleFamily, ...]], ...]
+
+
+@dataclass(frozen=True)
+class Recursion:
+    """T's coordinates, Ψ_r of each private table that moves one of them, and L's gains by table."""
+
+    coordinates: tuple[Members, ...]
+    steps: tuple[Step, ...]
+    answers: tuple[tuple[Gain, ...], ...]
+    roles: tuple[Roles, ...]
+
+    def last(self, values: Sequence[int]) -> int:
+        """L(T): a bound of the change of the answer."""
+        return max((largest(gains, values) for gains in self.answers), default=0)
+
+
+def largest(gains: tuple[Gain, ...], values: Sequence[int]) -> int:
+    """The maximum over patterns of the sum over the role sets that are feasible there."""
+    if len(gains) == 1:
+        return gains[0](values)
+    return max((gain(values) for gain in gains), default=0)
+
+
+@lru_cache(maxsize=128)
+def compile_recursion(residuals: Residuals) -> Recursion:
+    """All that the refined bound needs to know about a query; no data."""
+    return _Compiler(residuals).compile()
+
+
+def open_part(residuals: Residuals, members: Members) -> Members:
+    """E without its decided parts, whose value is one: T_E = T of what is left."""
+    return Members().union(*(part.members for part in residuals.parts(members) if not part.decided))
+
+
+def components(residuals: Residuals, members: Members) -> tuple[Members, ...]:
+    """The sets C with T_E ≤ Π T_C; atoms whose row the boundary determines are left out.
+
+    Two atoms are together when they share a variable that the boundary does not determine, or when
+    a predicate that one of the components keeps spans them outside the determined variables.
+    """
+    query = residuals.query
+    known, reached = closure(query, members, residuals.of(members).boundary)
+    groups = [frozenset({i}) for i in sorted(members - reached)]
+
+    def linked(one: Members, other: Members) -> bool:
+        here, there = query.variables(one) - known, query.variables(other) - known
+        return not here.isdisjoint(there) or any(
+            not p.variables.isdisjoint(here) and not p.variables.isdisjoint(there)
+            for p in _kept(residuals, one) | _kept(residuals, other)
+        )
+
+    merged = True
+    while merged:
+        merged = False
+        for place, one in enumerate(groups):
+            together = [other for other in groups[place + 1 :] if linked(one, other)]
+            if together:
+                rest = [g for g in groups if g != one and g not in together]
+                groups = sorted([*rest, one.union(*together)], key=sorted)
+                merged = True
+                break
+    return tuple(groups)
+
+
+def whole(residuals: Residuals) -> Residual:
+    """The query itself with every predicate, also those that a residual would have to drop."""
+    query = residuals.query
+    return replace(
+        residuals.of(query.everything),
+        inequalities=query.inequalities,
+        comparisons=query.comparisons,
+        generals=query.generals,
+    )
+
+
+def _kept(residuals: Residuals, members: Members) -> frozenset[Predicate]:
+    return frozenset(residuals.of(members).predicates)
+
+
+class _Compiler:
+    """Reaches every set that the recursion needs, starting from [n] − F."""
+
+    def __init__(self, residuals: Residuals) -> None:
+        self.residuals = residuals
+        self.query = residuals.query
+        self._open: dict[Members, Members] = {}
+        self._families: dict[Hashable, tuple[RoleFamily, ...]] = {}
+
+    def compile(self) -> Recursion:
+        """The recursion; coordinates in order of size, so that factors come before products."""
+        everything = whole(self.residuals)
+        start = self._all_families(everything)
+        found: dict[Members, tuple[dict[int, tuple[RoleFamily, ...]], tuple[Members, ...]]] = {}
+        waiting = list(self._next(everything.members, start, ()))
+        while waiting:
+            members = waiting.pop()
+            if members in found:
+                continue
+            families = self._all_families(self.residuals.of(members))
+            parts = components(self.residuals, members)
+            found[members] = families, parts
+            waiting.extend(m for m in self._next(members, families, parts) if m not in found)
+        coordinates = tuple(sorted(found, key=lambda m: (len(m), sorted(m))))
+        place = {members: i for i, members in enumerate(coordinates)}
+
+        def gains(members: Members, families: Iterable[RoleFamily]) -> tuple[Gain, ...]:
+            return _undominated(self._gain(members, family, place) for family in families)
+
+        def move(members: Members, table: int) -> Move | None:
+            families, parts = found[members]
+            if table not in families:
+                return None
+            factors = None
+            if parts != (members,):
+                opened = (self._opened(part) for part in parts)
+                factors = tuple(place[part] for part in opened if part)
+            return Move(place[members], gains(members, families[table]), factors)
+
+        tables = range(len(self.query.private_tables))
+        steps = (
+            Step(self._label(table), tuple(m for c in coordinates if (m := move(c, table))))
+            for table in tables
+        )
+        return Recursion(
+            coordinates=coordinates,
+            steps=tuple(step for step in steps if step.moves),
+            answers=tuple(gains(everything.members, families) for families in start.values()),
+            roles=tuple(self._describe(everything.members, start, found)),
+        )
+
+    def _opened(self, members: Members) -> Members:
+        if members not in self._open:
+            self._open[members] = open_part(self.residuals, members)
+        return self._open[members]
+
+    def _all_families(self, residual: Residual) -> dict[int, tuple[RoleFamily, ...]]:
+        """The maximal families of each private table of which the residual can gain by a row."""
+        found = {}
+        for table, atoms in enumerate(self.query.private_tables):
+            candidates = residual.members & atoms
+            if candidates and (families := self._families_of(residual, candidates)):
+                found[table] = families
+        return found
+
+    def _families_of(self, residual: Residual, candidates: Members) -> tuple[RoleFamily, ...]:
+        # All that the role sets depend on, so that residuals which agree in it share the work.
+        touched = self.query.variables(candidates)
+        compared = touched.union(*(p.variables for p in residual.comparisons))
+        signature = (
+            candidates,
+            (residual.boundary | residual.external) & compared,
+            frozenset(p for p in residual.inequalities if p.variables <= touched),
+            residual.comparisons,
+        )
+        if signature not in self._families:
+            self._families[signature] = role_families(residual, candidates)
+        return self._families[signature]
+
+    def _next(
+        self,
+        members: Members,
+        families: dict[int, tuple[RoleFamily, ...]],
+        parts: tuple[Members, ...],
+    ) -> set[Members]:
+        roles = {roles for own in families.values() for family in own for roles in family}
+        opened = {self._opened(members - r) for r in roles} | {self._opened(p) for p in parts}
+        return {m for m in opened if m}
+
+    def _gain(self, members: Members, family: RoleFamily, place: dict[Members, int]) -> Gain:
+        left = [self._opened(members - roles) for roles in family]
+        return Gain(
+            constant=sum(1 for m in left if not m), terms=tuple(sorted(place[m] for m in left if m))
+        )
+
+    def _label(self, table: int) -> str:
+        return self.query.atoms[min(self.query.private_tables[table])].table.label
+
+    def _describe(
+        self,
+        everything: Members,
+        start: dict[int, tuple[RoleFamily, ...]],
+        found: dict[Members, tuple[dict[int, tuple[RoleFamily, ...]], tuple[Members, ...]]],
+    ) -> Iterable[Roles]:
+        def named(
+            families: dict[int, tuple[RoleFamily, ...]],
+        ) -> tuple[tuple[str, tuple[RoleFamily, ...]], ...]:
+            return tuple((self._label(table), own) for table, own in families.items())
+
+        yield Roles(everything, False, (), named(start))
+        for members in sorted({*found, *self._open}, key=lambda m: (-len(m), sorted(m))):
+            if members in found:
+                families, parts = found[members]
+                yield Roles(members, False, parts, named(families))
+            elif not self._opened(members):
+                yield Roles(members, True, (), ())
+
+
+def _undominated(gains: Iterable[Gain]) -> tuple[Gain, ...]:
+    """The gains without those that another one contains, term by term."""
+    distinct = sorted(set(gains), key=lambda g: (-len(g.terms), -g.constant, g.terms))
+    if len(distinct) == 1 or len(distinct) > _FEW_GAINS:
+        return tuple(distinct)
+    kept: list[tuple[Gain, Counter[int]]] = []
+    for gain in distinct:
+        count = Counter(gain.terms)
+        if not any(gain.constant <= g.constant and count <= c for g, c in kept):
+            kept.append((gain, count))
+    return tuple(gain for gain, _ in kept)
