@@ -41,6 +41,29 @@ class ExposedTable:
 
 
 @dataclass(frozen=True)
+class ExposedView:
+    """A view as analysts see it; ``sql`` is its query in PostgreSQL's dialect."""
+
+    name: str
+    sql: str
+    schema: str = "public"
+
+
+@dataclass(frozen=True)
+class ExposedSchema:
+    """All that analysts may name, and the schemas that a bare name is looked up in."""
+
+    tables: tuple[ExposedTable, ...]
+    views: tuple[ExposedView, ...] = ()
+    search_path: tuple[str, ...] = ("public",)
+
+    @property
+    def relations(self) -> tuple[ExposedTable | ExposedView, ...]:
+        """Tables and views."""
+        return (*self.tables, *self.views)
+
+
+@dataclass(frozen=True)
 class Outcome:
     """A released count with its cost: all of it may be shown to the analyst who asked."""
 
@@ -68,8 +91,8 @@ class Backend(Protocol):
     analyst as one and the same error.
     """
 
-    def schema(self) -> Sequence[ExposedTable]:
-        """The tables that analysts may name."""
+    def schema(self) -> ExposedSchema:
+        """What analysts may name."""
         ...
 
     def check(self, sql: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
@@ -19,7 +18,7 @@ from sqlrs.proxy.allowlist import (
     HUNGRY_FUNCTIONS,
     UNSUPPORTED,
 )
-from sqlrs.proxy.backend import ExposedTable
+from sqlrs.proxy.backend import ExposedSchema
 from sqlrs.proxy.functions import FUNCTIONS
 from sqlrs.proxy.utility import UTILITIES, Utility, check_setting, refused, words
 
@@ -90,10 +89,10 @@ def split(sql: str) -> list[Statement]:
 
 
 class Policy:
-    """The whitelist, for one set of exposed tables."""
+    """The whitelist, for one set of exposed tables and views."""
 
-    def __init__(self, tables: Iterable[ExposedTable]) -> None:
-        self._exposed = frozenset((table.schema, table.name) for table in tables)
+    def __init__(self, schema: ExposedSchema) -> None:
+        self._exposed = frozenset((one.schema, one.name) for one in schema.relations)
         self._names = frozenset(name for _, name in self._exposed)
 
     def plan(self, statement: Statement) -> Plan:

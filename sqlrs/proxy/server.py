@@ -36,17 +36,17 @@ class Proxy:
     def __init__(
         self, config: ProxyConfig, backend: Backend, *, config_path: Path | None = None
     ) -> None:
-        tables = list(backend.schema())
+        schema = backend.schema()
         self._config_path = config_path
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         shadow = Shadow(
-            tables,
+            schema,
             database=config.database,
             connections=config.limits.connections,
             binaries=config.postgres_binaries,
         )
         self.service = Service(
-            config, backend, Users(config.users), Policy(tables), shadow, self._tls(config)
+            config, backend, Users(config.users), Policy(schema), shadow, self._tls(config)
         )
         self._status = StatusServer(lambda: shadow.alive, self._metrics_text)
         self._server: asyncio.Server | None = None

@@ -11,16 +11,16 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from sqlglot import exp
 
 from sqlrs.errors import EngineFailed, UsageError
-from sqlrs.proxy.backend import ExposedTable
+from sqlrs.proxy.backend import ExposedSchema
 from sqlrs.proxy.shadow_client import ShadowConnection, ShadowLost, ShadowRefused
-from sqlrs.proxy.shadow_schema import ddl
+from sqlrs.proxy.shadow_schema import ddl, search_path, view_ddl
 from sqlrs.templates import template
 
 _OWNER = "sqlrs_owner"
@@ -58,13 +58,13 @@ class Shadow:
 
     def __init__(
         self,
-        tables: Sequence[ExposedTable],
+        schema: ExposedSchema,
         *,
         database: str,
         connections: int,
         binaries: Path | None = None,
     ) -> None:
-        self._tables = tables
+        self._schema = schema
         self._database = database
         self._connections = connections
         self._binaries = find_binaries(binaries)
@@ -127,7 +127,8 @@ class Shadow:
         if analyst not in self._roles:
             await self._create_role(analyst)
         own = {"user": analyst, "database": self._database, "client_encoding": "UTF8"}
-        return await ShadowConnection.open(self._socket(), {**settings, **own})
+        path = {"search_path": search_path(self._schema)}
+        return await ShadowConnection.open(self._socket(), {**path, **settings, **own})
 
     async def _create_role(self, analyst: str) -> None:
         name = exp.to_identifier(analyst, quoted=True).sql(dialect="postgres")
@@ -157,9 +158,28 @@ class Shadow:
         owner.abort()
         owner = await self._owner_connection(self._database)
         await owner.run(template("proxy/shadow.sql"))
-        for statement in ddl(self._tables):
+        for statement in ddl(self._schema):
             await owner.run(statement)
+        await self._build_views(owner)
         owner.abort()
+
+    async def _build_views(self, owner: ShadowConnection) -> None:
+        """Create the views, whatever order they need; one that PostgreSQL refuses is left out."""
+        await owner.run(
+            template("proxy/search_path.sql").replace("schema_list", search_path(self._schema))
+        )
+        left = list(self._schema.views)
+        while left:
+            refused = []
+            for view in left:
+                try:
+                    for statement in view_ddl(view):
+                        await owner.run(statement)
+                except ShadowRefused:
+                    refused.append(view)
+            if len(refused) == len(left):
+                return
+            left = refused
 
     async def _owner_connection(self, database: str) -> ShadowConnection:
         return await ShadowConnection.open(

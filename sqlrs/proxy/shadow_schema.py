@@ -2,26 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from sqlglot import exp
+from sqlglot import exp, parse_one
+from sqlglot.errors import SqlglotError
 
-from sqlrs.proxy.backend import ExposedColumn, ExposedTable
+from sqlrs.proxy.backend import ExposedColumn, ExposedSchema, ExposedView
 
 
-def ddl(tables: Sequence[ExposedTable]) -> Iterator[str]:
+def ddl(schema: ExposedSchema) -> Iterator[str]:
     """CREATE SCHEMA, CREATE TABLE and GRANT statements, one by one."""
-    for schema in sorted({table.schema for table in tables} - {"public"}):
-        target = exp.Table(db=_identifier(schema))
+    for name in sorted({one.schema for one in schema.relations} - {"public"}):
+        target = exp.Table(db=_identifier(name))
         yield exp.Create(kind="SCHEMA", this=target).sql(dialect="postgres")
         yield _grant("USAGE", "SCHEMA", target)
-    for table in tables:
+    for table in schema.tables:
         target = exp.Table(this=_identifier(table.name), db=_identifier(table.schema))
         entries: list[exp.Expression] = [_column(column) for column in table.columns]
         entries += [_key(columns, first=not number) for number, columns in enumerate(table.keys)]
         definition = exp.Schema(this=target.copy(), expressions=entries)
         yield exp.Create(kind="TABLE", this=definition).sql(dialect="postgres")
         yield _grant("SELECT", "TABLE", target)
+
+
+def view_ddl(view: ExposedView) -> list[str]:
+    """CREATE VIEW and its GRANT; nothing for a view whose query PostgreSQL's parser cannot read."""
+    target = exp.Table(this=_identifier(view.name), db=_identifier(view.schema))
+    try:
+        query = parse_one(view.sql, read="postgres")
+    except SqlglotError:
+        return []
+    create = exp.Create(kind="VIEW", this=target, expression=query)
+    return [create.sql(dialect="postgres"), _grant("SELECT", "TABLE", target)]
+
+
+def search_path(schema: ExposedSchema) -> str:
+    """The setting that makes PostgreSQL look names up where the data's own database does."""
+    return ", ".join(_identifier(name).sql(dialect="postgres") for name in schema.search_path)
 
 
 def _column(column: ExposedColumn) -> exp.ColumnDef:

@@ -14,6 +14,7 @@ from sqlrs.errors import BudgetExhausted, EngineFailed, Interrupted, QueryRefuse
 from sqlrs.proxy.backend import (
     Cancellation,
     ExposedColumn,
+    ExposedSchema,
     ExposedTable,
     HistoryRow,
     Outcome,
@@ -42,7 +43,7 @@ class DoubleBackend:
         self.seconds = 0.0
         self.breaks: Exception | None = None
 
-    def schema(self) -> Sequence[ExposedTable]:
+    def schema(self) -> ExposedSchema:
         edge = ExposedTable(
             "edge",
             (ExposedColumn("src", "bigint", False), ExposedColumn("dst", "bigint", False)),
@@ -58,7 +59,7 @@ class DoubleBackend:
             ),
             (("id",),),
         )
-        return [edge, person]
+        return ExposedSchema((edge, person))
 
     def check(self, sql: str) -> None:
         self.checked += 1

@@ -3,14 +3,16 @@ from __future__ import annotations
 import pytest
 
 from sqlrs.errors import QueryRefused
-from sqlrs.proxy.backend import ExposedColumn, ExposedTable
+from sqlrs.proxy.backend import ExposedColumn, ExposedSchema, ExposedTable
 from sqlrs.proxy.policy import Plan, Policy, Route, split
 
 POLICY = Policy(
-    [
-        ExposedTable("edge", (ExposedColumn("src", "bigint"),)),
-        ExposedTable("Mixed", (ExposedColumn("a", "int"),), schema="sales"),
-    ]
+    ExposedSchema(
+        (
+            ExposedTable("edge", (ExposedColumn("src", "bigint"),)),
+            ExposedTable("Mixed", (ExposedColumn("a", "int"),), schema="sales"),
+        )
+    )
 )
 
 

@@ -1,0 +1,102 @@
+"""The public catalog as PostgreSQL clients see it: names, types, keys, views."""
+
+from __future__ import annotations
+
+import re
+
+from sqlglot import exp, parse_one
+from sqlglot.errors import SqlglotError
+
+from sqlrs.catalog import Catalog, ColumnType, Family, Table, View
+from sqlrs.proxy.backend import ExposedColumn, ExposedSchema, ExposedTable, ExposedView
+
+_BY_NAME = {
+    "tinyint": "smallint",
+    "smallint": "smallint",
+    "utinyint": "smallint",
+    "usmallint": "integer",
+    "int": "integer",
+    "integer": "integer",
+    "uinteger": "bigint",
+    "bigint": "bigint",
+    "ubigint": "numeric",
+    "hugeint": "numeric",
+    "uhugeint": "numeric",
+    "float": "real",
+    "real": "real",
+    "double": "double precision",
+    "double precision": "double precision",
+    "uuid": "uuid",
+    "time": "time",
+    "time without time zone": "time",
+    "blob": "bytea",
+    "bytea": "bytea",
+}
+_BY_FAMILY = {
+    Family.INTEGER: "bigint",
+    Family.DECIMAL: "numeric",
+    Family.FLOAT: "double precision",
+    Family.TEXT: "text",
+    Family.DATE: "date",
+    Family.TIMESTAMP: "timestamp",
+    Family.TIMESTAMP_TZ: "timestamptz",
+    Family.BOOLEAN: "boolean",
+    # What PostgreSQL has no type for is shown as text; the data's own database decides anyway.
+    Family.OTHER: "text",
+}
+_DECIMAL = re.compile(r"(?:decimal|numeric)\((\d+), ?(\d+)\)")
+
+
+def exposed_schema(catalog: Catalog) -> ExposedSchema:
+    """The schema of a catalog, in its own schemas and search path."""
+    home = catalog.search_path[0] if catalog.search_path else "public"
+    fold = catalog.dialect != "postgres"
+    tables = tuple(_table(table, home, fold) for table in catalog.tables)
+    views = (_view(view, home, fold, catalog.dialect) for view in catalog.views)
+    return ExposedSchema(
+        tables,
+        tuple(view for view in views if view is not None),
+        tuple(_name(name, fold) for name in catalog.search_path) or (home,),
+    )
+
+
+def postgres_type(column: ColumnType) -> str:
+    """The PostgreSQL type that shows a column's type."""
+    name = column.name.lower()
+    if match := _DECIMAL.fullmatch(name):
+        return f"numeric({match[1]},{match[2]})"
+    if name.startswith(("character", "varchar(")):
+        return "text"
+    return _BY_NAME.get(name, _BY_FAMILY[column.family])
+
+
+def _table(table: Table, home: str, fold: bool) -> ExposedTable:
+    columns = tuple(
+        ExposedColumn(_name(column.name, fold), postgres_type(column.type), column.nullable)
+        for column in table.columns
+    )
+    order = [column.name for column in table.columns]
+    keys = sorted(tuple(sorted(key, key=order.index)) for key in table.keys)
+    return ExposedTable(
+        _name(table.name, fold),
+        columns,
+        tuple(tuple(_name(column, fold) for column in key) for key in keys),
+        _name(table.schema or home, fold),
+    )
+
+
+def _view(view: View, home: str, fold: bool, dialect: str) -> ExposedView | None:
+    try:
+        tree = parse_one(view.sql, read=dialect)
+    except SqlglotError:
+        return None
+    if fold:
+        for identifier in tree.find_all(exp.Identifier):
+            identifier.set("this", identifier.name.lower())
+    sql = tree.sql(dialect="postgres")
+    return ExposedView(_name(view.name, fold), sql, _name(view.schema or home, fold))
+
+
+def _name(name: str, fold: bool) -> str:
+    """DuckDB and Spark do not tell upper from lower case; PostgreSQL folds to lower case."""
+    return name.lower() if fold else name

@@ -1,0 +1,110 @@
+"""From configuration to a running proxy: what the command line calls."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from sqlrs.config import Config
+from sqlrs.errors import UsageError
+from sqlrs.proxy import tls
+from sqlrs.proxy.config import ProxyConfig
+from sqlrs.proxy.library import LibraryBackend
+from sqlrs.proxy.server import Proxy
+from sqlrs.proxy.server import serve as serve_backend
+from sqlrs.proxy.shadow import find_binaries
+from sqlrs.proxy.users import add_user, read_users
+
+_DEFAULT_BUDGET = "10"
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """Everything on this machine: the configurations, and the password if one was made."""
+
+    data: Config
+    proxy: ProxyConfig
+    password: str | None
+
+
+def serve(
+    data: Config,
+    proxy: ProxyConfig,
+    *,
+    config_path: Path | None = None,
+    ready: Callable[[Proxy], None] = lambda proxy: None,
+) -> None:
+    """Open the data and its ledger, then serve until the process is told to stop."""
+    if data.ledger is None:
+        raise UsageError(
+            "the proxy needs a ledger that outlives it",
+            hint='set ledger = "sqlite:///budget.db" in [data]',
+        )
+    with data.open() as database:
+        serve_backend(proxy, LibraryBackend(database), config_path=config_path, ready=ready)
+
+
+def serve_file(path: Path, *, ready: Callable[[Proxy], None] = lambda proxy: None) -> None:
+    """Serve as a configuration file says."""
+    serve(Config.read(path), ProxyConfig.read(path), config_path=path, ready=ready)
+
+
+def embedded(
+    data: Config,
+    user: str,
+    *,
+    state: Path,
+    budget: str = _DEFAULT_BUDGET,
+    port: int = ProxyConfig.port,
+) -> Embedded:
+    """A user, a ledger with a budget and a certificate, made in ``state`` where missing."""
+    from sqlrs.ledger.store import StoreLedger
+
+    state.mkdir(mode=0o700, parents=True, exist_ok=True)
+    users, password = state / "users.toml", None
+    if user not in read_users(users):
+        password = secrets.token_urlsafe(18)
+        add_user(users, user, password)
+    if data.ledger is None:
+        data = replace(data, ledger=f"sqlite:///{(state / 'budget.db').absolute()}")
+        ledger = StoreLedger(data.ledger or "")
+        if not ledger.budget(analyst=user).cap:
+            ledger.grant(epsilon=budget, analyst=user)
+        if not ledger.budget(dataset=data.dataset).cap:
+            ledger.grant(epsilon=budget, dataset=data.dataset)
+        ledger.close()
+    return Embedded(data, ProxyConfig(users=users, state_directory=state, port=port), password)
+
+
+def check_config(path: Path) -> list[str]:
+    """What a configuration file says, as lines for its author; a problem is a UsageError."""
+    data, proxy = Config.read(path), ProxyConfig.read(path)
+    if data.ledger is None:
+        raise UsageError("[data] names no ledger", hint='set ledger = "sqlite:///budget.db"')
+    users = read_users(proxy.users)
+    if not users:
+        raise UsageError(f"{proxy.users} names no user", hint="run sqlrs user add NAME")
+    for name in sorted(set(proxy.analysts) - set(users)):
+        raise UsageError(f"[proxy.analysts.{name}] is about a user that does not exist")
+    if proxy.tls_certificate is not None and proxy.tls_key is not None:
+        tls.load(proxy.tls_certificate, proxy.tls_key)
+    binaries = find_binaries(proxy.postgres_binaries)
+    with data.open() as database:
+        schema = LibraryBackend(database).schema()
+        private = [table.label for table in database.catalog.tables if table.private]
+        left = {user: database.ledger.remaining(user, data.dataset) for user in sorted(users)}
+    lines = [
+        f"listens on {proxy.listen}:{proxy.port}, TLS {proxy.tls}",
+        f"shadow database from {binaries}",
+        f"exposes {', '.join(table.name for table in schema.relations)}",
+        f"private are {', '.join(private) or 'none'}",
+    ]
+    for user in sorted(users):
+        limits, rest = proxy.analyst(user), left[user]
+        lines.append(
+            f"{user}: epsilon {limits.default_epsilon:f}, at most {limits.max_epsilon:f}, "
+            f"{'no limit' if rest is None else f'{rest:f} left'}"
+        )
+    return lines
