@@ -27,6 +27,7 @@ _MIRRORED: dict[type[exp.Expr], type[exp.Expr]] = {
     exp.LTE: exp.GTE,
     exp.GTE: exp.LTE,
 }
+_SINGLE = (exp.Column, exp.Literal, exp.Placeholder, exp.Paren, exp.Null, exp.Boolean)
 _OPERATORS: dict[type[exp.Expr], Callable[[Any, Any], bool]] = {
     exp.EQ: operator.eq,
     exp.NEQ: operator.ne,
@@ -96,9 +97,12 @@ def column_at(place: Reference) -> exp.Column:
     return exp.column(place[1], table=place[0], quoted=True)
 
 
-def without_positions(condition: exp.Expr) -> exp.Expr:
-    """A copy of the condition, without the parentheses, comments and positions of the text."""
+def canonical(condition: exp.Expr) -> exp.Expr:
+    """A copy without what the text adds: positions, comments, parentheses around single values."""
     tree = condition.unnest().copy()
+    for paren in list(tree.find_all(exp.Paren)):
+        if isinstance(paren.this, _SINGLE):
+            paren.replace(paren.this)
     for node in tree.walk():
         node.comments = None
         node._meta = None
@@ -108,7 +112,7 @@ def without_positions(condition: exp.Expr) -> exp.Expr:
 def over_bare_columns(condition: exp.Expr) -> exp.Expr:
     """The condition on one atom, written over bare quoted column names."""
     bare = substituted(condition, lambda place: exp.column(place[1], quoted=True))
-    return without_positions(bare)
+    return canonical(bare)
 
 
 def _rewritten(part: exp.Expr) -> list[exp.Expr] | None:

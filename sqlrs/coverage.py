@@ -39,7 +39,8 @@ def check_coverage(tree: exp.Expr, source: Source) -> None:
         before = token
     stars = [token for token in source.tokens if token.token_type is TokenType.STAR]
     if len(stars) != sum(1 for _ in tree.find_all(exp.Star, exp.Mul)):
-        raise source.refusal("not_understood", Span(stars[-1].start, stars[-1].end + 1))
+        place = Span(stars[-1].start, stars[-1].end + 1) if stars else None
+        raise source.refusal("not_understood", place)
 
 
 def _adds_nothing(token: Token, before: Token | None, units: set[str], has_types: bool) -> bool:

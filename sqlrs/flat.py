@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from sqlrs.catalog import Table
-from sqlrs.source import VIEW_MARK, Source
+from sqlrs.source import STANDS_ALONE, Source
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +75,12 @@ def operand(value: exp.Expr) -> exp.Expr:
     return value.copy() if simple else exp.Paren(this=value.copy())
 
 
-def stand_at(tree: exp.Expr, start: int, end: int) -> None:
-    """Give every node one place in the text, so that refusals point at what the analyst wrote."""
+def stand_at(tree: exp.Expr, start: int, end: int, *, alone: bool = True) -> None:
+    """Give every node one place in the text, so that refusals point at what the analyst wrote.
+
+    ``alone`` says that the words around that place are not the tree's own.
+    """
     for node in tree.walk():
-        node.meta.update({"start": start, "end": end, VIEW_MARK: True})
+        node.meta.update({"start": start, "end": end})
+        if alone:
+            node.meta[STANDS_ALONE] = True

@@ -127,10 +127,9 @@ class _Inliner:
                 items.append(self._item(join.this, place))
             else:
                 items[-1] = self._joined(items[-1], join, place)
-        distinct = items[0].distinct
-        for item, tree in zip(items[1:], [j for j in joins if is_comma(j)], strict=True):
-            distinct = distinct or item.distinct
-            if distinct is not None:
+        trees = [source.this, *(join.this for join in joins if is_comma(join))]
+        for item, tree in zip(items, trees, strict=True):
+            if len(items) > 1 and item.distinct is not None:
                 raise self.source.refusal("distinct", tree)
         relations = tuple(relation for item in items for relation in item.relations)
         self._check_aliases(relations, select)
@@ -139,7 +138,7 @@ class _Inliner:
         where = select.args.get("where")
         if where is not None:
             self._condition(where.this, scope, place)
-        return _Body(scope, distinct)
+        return _Body(scope, items[0].distinct)
 
     def _with_common_tables(self, select: exp.Select, place: _Place) -> _Place:
         clause = select.args.get("with_")
@@ -306,6 +305,8 @@ class _Inliner:
         if join.args.get("method") == "NATURAL":
             shared = {name for name, _ in right.visible if name is not None}
             names = [name for name, _ in left.visible if name in shared and name is not None]
+            if not names:
+                raise self.source.refusal("join_form", join, "the tables share no column name")
             place_of: dict[str, exp.Expr] = dict.fromkeys(names, join)
         else:
             place_of = {fold(name, self.source.dialect): name for name in using or ()}
@@ -423,7 +424,7 @@ class _Inliner:
         for column in list(tree.find_all(exp.Column)):
             meaning = operand(scope.column(column, self.source))
             span = self.source.span(column)
-            stand_at(meaning, span.start, span.end - 1)
+            stand_at(meaning, span.start, span.end - 1, alone=False)
             if column is tree:
                 return meaning
             column.replace(meaning)

@@ -102,6 +102,8 @@ def write(constant: Constant) -> exp.Expr:
 def write_typed(constant: Constant, dialect: str) -> exp.Expr:
     """The literal in the very type of its column, so that it behaves as the column would."""
     literal = write(constant)
+    if isinstance(literal, exp.Neg):
+        literal = exp.Paren(this=literal)
     if constant.type.family in (Family.DECIMAL, Family.FLOAT):
         return exp.cast(literal, exp.DataType.build(constant.type.name, dialect=dialect))
     if constant.type.collation is not None:

@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from sqlglot import exp
 
 from sqlrs.catalog import Catalog, Table, View
+from sqlrs.errors import Span
 from sqlrs.source import Source
 
 _TO_LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
@@ -109,9 +110,10 @@ def find_table(table: exp.Table, catalog: Catalog, source: Source) -> Table | Vi
             home = path[0] if entry.schema is None else fold_stored(entry.schema, dialect)
             if home == wanted:
                 return entry
+    start = source.span(table.this if schema is None else schema).start
     raise source.refusal(
         "unknown_table",
-        table.this,
+        Span(start, source.span(table.this).end),
         f"there is no table {exp.table_(table.this, table.args.get('db')).sql(dialect)}",
         suggestion(name, [fold_stored(entry.name, dialect) for entry in candidates]),
     )

@@ -74,7 +74,8 @@ def _tokenize(sql: str, dialect: str) -> Source:
 
 def _check_first_word(source: Source) -> None:
     # Anything else is another statement; the parser would keep some of them as opaque text.
-    first = next(token for token in source.tokens if token.text not in ("(", ";"))
+    words = [token for token in source.tokens if token.text not in ("(", ";")]
+    first = words[0] if words else source.tokens[0]
     if first.token_type not in _FIRST_WORDS:
         raise source.refusal("not_a_select", _token_span(first))
 
@@ -89,6 +90,9 @@ def _statement(source: Source) -> exp.Expr:
         raise source.refusal("syntax_error", _error_span(error, source)) from error
     except RecursionError:
         raise source.refusal("too_complex") from None
+    except Exception as error:
+        # Text on which the parser itself fails is text that is not understood.
+        raise source.refusal("syntax_error") from error
     found = [s for s in statements if s is not None and not isinstance(s, exp.Semicolon)]
     if len(found) > 1:
         raise source.refusal("several_statements", _second_statement(source))

@@ -16,8 +16,8 @@ _KEYWORDS: dict[type[exp.Expr], tuple[str, ...]] = {
     exp.Limit: ("LIMIT",),
     exp.Fetch: ("FETCH",),
     exp.Offset: ("OFFSET",),
-    exp.Order: ("ORDER",),
-    exp.Group: ("GROUP",),
+    exp.Order: ("ORDER BY", "ORDER"),
+    exp.Group: ("GROUP BY", "GROUP"),
     exp.Having: ("HAVING",),
     exp.Qualify: ("QUALIFY",),
     exp.Lock: ("FOR",),
@@ -30,9 +30,9 @@ _KEYWORDS: dict[type[exp.Expr], tuple[str, ...]] = {
     exp.Case: ("CASE",),
     exp.Cast: ("CAST",),
     exp.With: ("WITH",),
-    exp.Union: ("UNION",),
-    exp.Intersect: ("INTERSECT",),
-    exp.Except: ("EXCEPT",),
+    exp.Select: ("SELECT",),
+    exp.SetOperation: ("SELECT",),
+    exp.Subquery: ("SELECT",),
     exp.Pivot: ("PIVOT", "UNPIVOT"),
     exp.Distinct: ("DISTINCT",),
     exp.CurrentDate: ("CURRENT_DATE",),
@@ -47,8 +47,9 @@ _KEYWORDS: dict[type[exp.Expr], tuple[str, ...]] = {
 }
 _SIDES = {"LEFT", "RIGHT", "FULL", "OUTER", "INNER", "CROSS"}
 _JOIN_WORDS = _SIDES | {"JOIN", "NATURAL", "SEMI", "ANTI", "ASOF", "POSITIONAL", "GLOBAL"}
-# Set on the nodes of a view: its text is not the analyst's, so they stand where it is named.
-VIEW_MARK = "sqlrs_view"
+_OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
+# Set on nodes that have a place in the text but no words of their own there, such as a view's.
+STANDS_ALONE = "sqlrs_stands_alone"
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,21 +103,25 @@ class Source:
         )
 
     def _own_span(self, node: exp.Expr) -> Span | None:
-        start, end, from_view = None, None, False
+        start, end, placed = None, None, False
         for part in node.walk():
             meta = part.meta
             if "start" in meta:
                 start = meta["start"] if start is None else min(start, meta["start"])
                 end = meta["end"] if end is None else max(end, meta["end"])
-                from_view = from_view or VIEW_MARK in meta
-        if from_view and start is not None and end is not None:
+                placed = placed or STANDS_ALONE in meta
+        if placed and start is not None and end is not None:
             return Span(start, end + 1)
-        if isinstance(node, exp.Join):
-            return self._join_span(start, end)
+        if isinstance(node, exp.Join) and start is not None:
+            start = self._join_start(start)
         for kind, words in _KEYWORDS.items():
             if isinstance(node, kind):
                 start, end = self._from_keyword(words, start, end)
-        return None if start is None or end is None else Span(start, end + 1)
+        if start is None or end is None:
+            return None
+        if isinstance(node, exp.Func):
+            start, end = self._whole_call(node, start, end)
+        return self._balanced(start, end)
 
     def _from_keyword(
         self, words: tuple[str, ...], start: int | None, end: int | None
@@ -129,12 +134,37 @@ class Source:
                 return token.start, token.end
         return start, end
 
-    def _join_span(self, start: int | None, end: int | None) -> Span | None:
-        if start is None or end is None:
-            return None
+    def _join_start(self, start: int) -> int:
         for token in reversed([t for t in self.tokens if t.end < start]):
             if token.text.upper() in _JOIN_WORDS:
                 start = token.start
             elif token.text != "(":
                 break
+        return start
+
+    def _whole_call(self, call: exp.Func, start: int, end: int) -> tuple[int, int]:
+        """Take in the name before the arguments, and the empty parentheses after a name."""
+        before = [t for t in self.tokens if t.end < start][-2:]
+        names = {name.upper() for name in call.sql_names()}
+        if len(before) == 2 and before[1].text == "(" and before[0].text.upper() in names:
+            start = before[0].start
+        after = [t for t in self.tokens if t.start > end][:2]
+        return start, after[1].end if [t.text for t in after] == ["(", ")"] else end
+
+    def _balanced(self, start: int, end: int) -> Span:
+        """Take in the brackets that belong to those inside."""
+        inside = [t.text for t in self.tokens if start <= t.start and t.end <= end]
+        missing = 0  # brackets that close what opened before the start
+        depth = 0
+        for text in inside:
+            depth += (text in _OPENING) - (text in _CLOSING)
+            missing = max(missing, -depth)
+        for token in reversed([t for t in self.tokens if t.end < start]):
+            if missing == 0 or token.text not in _OPENING:
+                break
+            start, missing, depth = token.start, missing - 1, depth + 1
+        for token in (t for t in self.tokens if t.start > end):
+            if depth <= 0 or token.text not in _CLOSING:
+                break
+            end, depth = token.end, depth - 1
         return Span(start, end + 1)

@@ -16,13 +16,13 @@ from sqlrs.catalog import Family
 from sqlrs.conditions import (
     Reference,
     as_column,
+    canonical,
     column_at,
     holds,
     over_bare_columns,
     reference,
     references,
     substituted,
-    without_positions,
 )
 from sqlrs.equalities import behave_alike
 from sqlrs.flat import FlatQuery
@@ -179,7 +179,7 @@ class Placement:
         named = substituted(
             condition, lambda place: exp.Placeholder(this=names[self._variable(place)])
         )
-        self.generals[General(without_positions(named), tuple(names))] = None
+        self.generals[General(canonical(named), tuple(names))] = None
 
     def _variable(self, place: Reference) -> Variable:
         term = self.terms[place]
