@@ -12,5 +12,6 @@ from sqlrs.sensitivity.residual import growths
 
 def local_bound(residuals: Residuals, values: Mapping[Members, int]) -> Bound:
     """LS(I) ≤ max over private tables r of Σ_{∅≠F⊆D_r} T_{[n]−F}; absent values raise KeyError."""
-    steps = growths(residuals, values)
-    return Bound(Fraction(max((step((0,) * step.tables) for step in steps), default=0)), 0)
+    tables = range(len(residuals.query.private_tables))
+    steps = growths(residuals, values, (tuple(tables),))
+    return Bound(Fraction(max((step((0,)) for step in steps), default=0)), 0)

@@ -7,14 +7,25 @@ Mechanism for Conjunctive Queries". Proofs: docs/proofs/residual_sensitivity.md.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
-from math import comb
+from fractions import Fraction
+from math import comb, prod
 
 from sqlrs.noise.weights import Weights
+from sqlrs.query import Query
 from sqlrs.residuals import Members, Residuals, subsets
 from sqlrs.sensitivity.bound import Bound
-from sqlrs.sensitivity.growth import Counts, Growth, Polynomial
+from sqlrs.sensitivity.growth import Growth, Powers
 from sqlrs.sensitivity.search import maximise
+
+# Private tables by number, in the order of `Query.private_tables`; a group has one distance.
+Groups = tuple[tuple[int, ...], ...]
+
+# Measured: the search stays within seconds up to these sizes, which count the work of one box.
+_MOST_WORK = 3**8
+_MOST_WORK_IF_SLOW = 4**5
+_SLOW_DECAY = Fraction(95, 100)
 
 
 def residual_sensitivity(
@@ -22,41 +33,55 @@ def residual_sensitivity(
 ) -> Bound:
     """RS from T_E of every E in ``residuals.required``; a value that is absent raises KeyError."""
     best = Bound()
-    for growth in growths(residuals, values):
+    for growth in growths(residuals, values, groups(residuals.query, weights)):
         best = maximise(growth, weights, best)
     return best
 
 
-def growths(residuals: Residuals, values: Mapping[Members, int]) -> tuple[Growth, ...]:
-    """The bound on one step for each private table, as a function of the distances."""
+def groups(query: Query, weights: Weights) -> Groups:
+    """The tables that share a distance: none, unless there are very many private tables.
+
+    A bound with shared distances is smooth as well, and not below RS. The choice is made from
+    public facts alone.
+    """
+    sizes = [len(atoms) for atoms in query.private_tables]
+    most = _MOST_WORK_IF_SLOW if weights.decay > _SLOW_DECAY else _MOST_WORK
+    found: list[tuple[tuple[int, ...], int]] = [((i,), n) for i, n in enumerate(sizes)]
+    while prod(size + 2 for _, size in found) > most:
+        found.sort(key=lambda group: (group[1], group[0]))
+        (one, size), (other, more), *rest = found
+        found = [*rest, ((*one, *other), size + more)]
+    return tuple(sorted(tables for tables, _ in found))
+
+
+def growths(
+    residuals: Residuals, values: Mapping[Members, int], together: Groups
+) -> tuple[Growth, ...]:
+    """The bound on one step for each private table, as a polynomial in the groups' distances.
+
+    A set O of private atoms leaves the query in as many ways as it splits into F ∪ E' with F ≠ ∅ in
+    D_r. With c_t = |O ∩ D_t| it adds T_{[n]−O} · ((1+s_r)^c_r − s_r^c_r) · Π_{t≠r} s_t^c_t, so only
+    the sums of T over all O with the same counts matter.
+    """
     query = residuals.query
-    tables = query.private_tables
-    sums: dict[Counts, int] = {}
+    sums = Counter[Powers]()
     for outside in subsets(query.private):
         if outside:
             value = values[query.everything - outside]
             if value < 0:
                 raise ValueError("a number of results is not negative")
-            counts = tuple(len(outside & table) for table in tables)
-            sums[counts] = sums.get(counts, 0) + value
-    return tuple(
-        Growth(changed, {counts: value for counts, value in sums.items() if counts[changed]})
-        for changed in range(len(tables))
-    )
+            sums[tuple(len(outside & atoms) for atoms in query.private_tables)] += value
+    return tuple(_growth(sums, r, together) for r in range(len(query.private_tables)))
 
 
-def distance_polynomial(residuals: Residuals, values: Mapping[Members, int]) -> Polynomial:
-    """A polynomial p with L_k ≤ p(k): all distances k, the greatest coefficients over the tables.
-
-    Its degree is at most the number of private atoms minus one, and no coefficient is negative.
-    """
-    coefficients = [0] * max(1, len(residuals.query.private))
-    for growth in growths(residuals, values):
-        own = [0] * len(coefficients)
-        for counts, value in growth.coefficients.items():
-            power = counts[growth.changed]
-            # (1+k)^power − k^power, times k for each atom of another table
-            for i in range(power):
-                own[sum(counts) - power + i] += value * comb(power, i)
-        coefficients = list(map(max, coefficients, own))
-    return Polynomial(tuple(coefficients))
+def _growth(sums: Mapping[Powers, int], changed: int, together: Groups) -> Growth:
+    coefficients = Counter[Powers]()
+    for counts, value in sums.items():
+        power = counts[changed]
+        for kept in range(power):
+            # The binomial expansion of (1 + s)^power − s^power
+            left = [kept if table == changed else n for table, n in enumerate(counts)]
+            coefficients[tuple(sum(left[t] for t in group) for group in together)] += (
+                comb(power, kept) * value
+            )
+    return Growth(coefficients)

@@ -11,7 +11,7 @@ from math import floor
 
 from sqlrs.noise.weights import Weights
 from sqlrs.sensitivity.bound import Bound
-from sqlrs.sensitivity.growth import Counts, Growth
+from sqlrs.sensitivity.growth import Growth, Powers
 
 _SLOPE_BITS = 16
 _UNIT_BITS = 64
@@ -66,12 +66,12 @@ class _Search:
                 halves = [(self.limit(*half), *half) for half in _halves(low, high)]
                 boxes += sorted(halves, key=lambda box: box[0])
 
-    def hopeless(self, limit: Fraction, low: Counts) -> bool:
+    def hopeless(self, limit: Fraction, low: Powers) -> bool:
         """Whether no vector of the box is better, nor as good at a smaller distance."""
         best = self.best
         return limit < best.value or (limit == best.value and sum(low) >= best.k)
 
-    def limit(self, low: Counts, high: Counts) -> Fraction:
+    def limit(self, low: Powers, high: Powers) -> Fraction:
         """An upper bound of w[|s|] * P(s) over the box; its corners are tried on the way.
 
         With 1/ratio ≥ 1 + slope, w[|s|] ≤ w[|low|] / Π (1 + slope)^(s_t − low_t), and each factor
@@ -123,7 +123,7 @@ def _rounded_down(value: Fraction, bits: int) -> Fraction:
     return floor(value * scale) / scale
 
 
-def _halves(low: Counts, high: Counts) -> tuple[tuple[Counts, Counts], tuple[Counts, Counts]]:
+def _halves(low: Powers, high: Powers) -> tuple[tuple[Powers, Powers], tuple[Powers, Powers]]:
     """The box cut in two across its longest edge."""
     widths = [b - a for a, b in zip(low, high, strict=True)]
     t = widths.index(max(widths))

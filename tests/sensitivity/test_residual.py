@@ -15,7 +15,7 @@ from sqlrs.noise.weights import Weights
 from sqlrs.query import Query
 from sqlrs.residuals import Members, Reading, Residuals, subsets
 from sqlrs.sensitivity.bound import Bound
-from sqlrs.sensitivity.residual import distance_polynomial, residual_sensitivity
+from sqlrs.sensitivity.residual import Groups, groups, growths, residual_sensitivity
 from sqlrs.sensitivity.search import last_useful
 from tests import brute
 from tests.builders import EDGE, atom, pattern, query, table
@@ -163,19 +163,31 @@ def test_a_query_without_private_tables_has_no_sensitivity() -> None:
     assert residual_sensitivity(residuals, {}, Weights.from_beta(Fraction(1))) == Bound()
 
 
-@given(cases(), st.integers(0, 6))
-def test_distance_polynomial_bounds_every_vector_within_k(
-    case: tuple[Residuals, dict[Members, int]], k: int
-) -> None:
-    residuals, values = case
-    q = residuals.query
-    p = distance_polynomial(residuals, values)
-    assert len(p.coefficients) <= len(q.private)
-    assert min(p.coefficients) >= 0
-    joint = one_step(residuals, values, (k,) * len(q.private_tables))
-    assert p(k) >= joint
-    if len(q.private_tables) == 1:
-        assert p(k) == joint
+def test_distances_are_shared_only_by_very_many_tables() -> None:
+    def chain(tables: int, atoms: int) -> Query:
+        pool = [table(f"R{i}", "x", "y") for i in range(tables)]
+        return query(*(atom(pool[i % tables], f"v{i}", f"v{i + 1}") for i in range(atoms)))
+
+    slow, quick = (Weights.from_beta(Fraction(b)) for b in ("0.01", "0.2"))
+    assert groups(chain(3, 6), slow) == ((0,), (1,), (2,))
+    assert groups(chain(8, 8), quick) == tuple((i,) for i in range(8))
+    for weights in (slow, quick):
+        found = groups(chain(12, 12), weights)
+        assert sorted(t for group in found for t in group) == list(range(12))
+        assert 1 < len(found) < 12
+
+
+@pytest.mark.parametrize("together", [((0, 1), (2,)), ((0, 1, 2),), ((0, 2), (1,))])
+def test_shared_distances_raise_the_bound(together: Groups) -> None:
+    tables = [table(f"R{i}", "x", "y") for i in range(3)]
+    residuals = Residuals(query(*(atom(tables[i % 3], f"v{i}", f"v{i + 1}") for i in range(4))))
+    rng = random.Random(3)
+    values = {m: rng.randrange(20) if m else 1 for m in residuals.required}
+    steps = growths(residuals, values, together)
+    for distances in product(range(4), repeat=len(together)):
+        each = {t: s for group, s in zip(together, distances, strict=True) for t in group}
+        expected = one_step(residuals, values, tuple(each[t] for t in range(3)))
+        assert max(step(distances) for step in steps) == expected
 
 
 def test_bound_keeps_its_value_out_of_logs() -> None:
