@@ -7,7 +7,7 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,9 @@ from sqlrs.errors import EngineFailed, Interrupted, SqlrsError, UsageError
 from sqlrs.identifiers import identifier
 from sqlrs.templates import template
 
-_FILES_DATABASE = "sqlrs_files"
+_MEMORY = "memory"
+# DuckDB's own databases, and the schema that every database has.
+_TAKEN_NAMES = frozenset({_MEMORY, "temp", "system", "main"})
 
 
 class DuckDBSnapshot:
@@ -117,25 +119,22 @@ class DuckDBEngine:
         timeout: float | None = None,
         owned: bool = False,
         loaded_keys: Keys | None = None,
-        files_database: str | None = None,
+        further_databases: tuple[str, ...] = (),
+        spill: str | None = None,
     ) -> None:
+        # A duplicate forgets what USE and SET search_path said on the original.
+        database, schema, schemas = _session(connection)
         self._connection = connection if owned else connection.cursor()
         self._timeout = timeout
         self._loaded_keys = loaded_keys or {}
         self._open: set[DuckDBSnapshot] = set()
         self._lock = threading.Lock()
-        # A duplicate forgets what USE and SET search_path said on the original.
-        outcome = watched(
-            lambda: connection.execute(template("duckdb/session.sql")).fetchall(),
-            connection.interrupt,
-            timeout=timeout,
+        self._clean_up = (
+            weakref.finalize(self, shutil.rmtree, spill, ignore_errors=True) if spill else None
         )
-        if outcome.result is None:
-            raise UsageError("the DuckDB connection does not answer", hint="roll back or reconnect")
-        database, schema, schemas, _ = outcome.result[0]
-        self._databases = (database, files_database) if files_database else (database,)
+        self._databases = (database, *further_databases)
         self._search_path = tuple(dict.fromkeys((*schemas, "main")))
-        self._homes = [(database, schema), *((d, "main") for d in self._databases[1:])]
+        self._homes = [(database, schema), *((d, "main") for d in further_databases)]
 
     def catalog(self) -> Catalog:
         """Tables, views, types and keys, all tables private until declared otherwise."""
@@ -177,6 +176,8 @@ class DuckDBEngine:
     def close(self) -> None:
         """Close what this engine opened; a connection of the user's stays open."""
         self._connection.close()
+        if self._clean_up is not None:
+            self._clean_up()
 
 
 def open_duckdb(
@@ -206,41 +207,59 @@ def open_duckdb(
         # A table name must never be read as a variable of the calling program.
         "python_enable_replacements": False,
     }
-    connection = _connect(file, {k: v for k, v in config.items() if v is not None})
-    try:
-        loaded_keys: Keys = {}
-        if tables:
-            database = "memory"
-            if file is not None:
-                database = _FILES_DATABASE
-                connection.execute(template("duckdb/attach_files_database.sql"))
-            loaded_keys = load_files(connection, tables, database=database)
+    with ExitStack() as undo:
+        undo.callback(shutil.rmtree, spill, ignore_errors=True)
+        connection = _connect({k: v for k, v in config.items() if v is not None})
+        undo.callback(connection.close)
+        loaded_keys = load_files(connection, tables or {}, database=_MEMORY)
+        if file is not None:
+            _attach(connection, file)
         connection.execute(template("duckdb/lock_down.sql"))
         engine = DuckDBEngine(
             connection,
             timeout=timeout,
             owned=True,
             loaded_keys=loaded_keys,
-            files_database=_FILES_DATABASE if tables and file is not None else None,
+            further_databases=(_MEMORY,) if tables and file is not None else (),
+            spill=spill,
         )
-    except BaseException:
-        connection.close()
-        shutil.rmtree(spill, ignore_errors=True)
-        raise
-    weakref.finalize(engine, shutil.rmtree, spill, ignore_errors=True)
+        undo.pop_all()
     return engine
 
 
-def _connect(file: Path | None, config: dict[str, Any]) -> duckdb.DuckDBPyConnection:
-    name = ":memory:" if file is None else str(file)
-    try:
-        return duckdb.connect(name, read_only=file is not None, config=config)
-    except duckdb.IOException:
-        message = f"{file} is no DuckDB database, or another process is writing to it"
-    except (duckdb.Error, TypeError, ValueError):
-        message = "DuckDB does not accept the memory limit, threads or temp directory given"
-    shutil.rmtree(config["temp_directory"], ignore_errors=True)
-    raise UsageError(message)
+def _session(connection: duckdb.DuckDBPyConnection) -> tuple[str, str, list[str]]:
+    """The current database and schema, and the schemas where names are looked up."""
+    with suppress(duckdb.Error):
+        database, schema, schemas, _ = connection.execute(
+            template("duckdb/session.sql")
+        ).fetchall()[0]
+        return database, schema, schemas
+    raise UsageError("the DuckDB connection does not answer", hint="roll back, or connect again")
+
+
+def _connect(config: dict[str, Any]) -> duckdb.DuckDBPyConnection:
+    with suppress(duckdb.Error, TypeError, ValueError):
+        return duckdb.connect(":memory:", config=config)
+    raise UsageError("DuckDB does not accept the memory limit, the threads or the temp directory")
+
+
+def _attach(connection: duckdb.DuckDBPyConnection, file: Path) -> None:
+    """Make a file the current database. Its own instance keeps its settings apart from others'."""
+    name = f"{file.stem}_db" if file.stem.lower() in _TAKEN_NAMES else file.stem
+    path = exp.Literal.string(str(file))
+    attach = exp.Attach(
+        this=exp.alias_(path, exp.to_identifier(name, quoted=True)),
+        expressions=[exp.AttachOption(this=exp.var("READ_ONLY"))],
+    )
+    use = exp.Use(this=exp.Table(this=exp.to_identifier(name, quoted=True)))
+    with suppress(duckdb.Error):
+        for statement in (attach, use):
+            connection.execute(statement.sql(dialect="duckdb"))
+        return
+    raise UsageError(
+        f"{file} is no DuckDB database of a known version, or it is open for writing",
+        hint="close the connection that writes to it, or give that connection instead of the file",
+    )
 
 
 def _spill_directory(parent: FilePath | None) -> str:

@@ -38,7 +38,7 @@ def read_catalog(
     collations: dict[Relation, dict[str, str | None]] = {}
     for database, schema, table, sql, name, type_text, nullable in rows("duckdb/columns.sql"):
         relation = (str(schema), str(table))
-        if homes.setdefault(relation, str(database)) != database:
+        if homes.setdefault(_folded(relation), str(database)) != database:
             raise UsageError(f"table {table} is both in the database and in a file")
         if relation not in collations:
             collations[relation] = _collations(str(sql), default_collation)
@@ -61,6 +61,11 @@ def read_catalog(
         for schema, view, sql in view_rows
     )
     return Catalog("duckdb", tables, views, search_path)
+
+
+def _folded(relation: Relation) -> Relation:
+    """DuckDB's names are the same in upper and lower case."""
+    return (relation[0].lower(), relation[1].lower())
 
 
 def _collations(create_table: str, default: str | None) -> dict[str, str | None]:
@@ -136,7 +141,7 @@ def _resolver(known: list[Relation], path: tuple[str, ...]) -> Callable[[str], R
     def resolve(name: str) -> Relation | None:
         for schema in path:
             for relation in known:
-                if (relation[0].lower(), relation[1].lower()) == (schema.lower(), name.lower()):
+                if _folded(relation) == _folded((schema, name)):
                     return relation
         return None
 
