@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from sqlrs.answer import Answer, Interval
-from sqlrs.database import Database, connect
-from sqlrs.errors import (
-    BudgetExhausted,
-    EngineFailed,
-    Interrupted,
-    QueryRefused,
-    SqlrsError,
-    UsageError,
-)
-from sqlrs.ledger import Ledger, MemoryLedger
-from sqlrs.release import Settings
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sqlrs.answer import Answer, Interval
+    from sqlrs.database import Database, connect
+    from sqlrs.errors import (
+        BudgetExhausted,
+        EngineFailed,
+        Interrupted,
+        QueryRefused,
+        SqlrsError,
+        UsageError,
+    )
+    from sqlrs.ledger import Ledger, MemoryLedger
+    from sqlrs.release import Settings
 
 __all__ = [
     "Answer",
@@ -30,3 +34,32 @@ __all__ = [
     "UsageError",
     "connect",
 ]
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "answer": ("Answer", "Interval"),
+    "database": ("Database", "connect"),
+    "errors": (
+        "BudgetExhausted",
+        "EngineFailed",
+        "Interrupted",
+        "QueryRefused",
+        "SqlrsError",
+        "UsageError",
+    ),
+    "ledger": ("Ledger", "MemoryLedger"),
+    "release": ("Settings",),
+}
+
+
+def __getattr__(name: str) -> object:
+    """Load a public name on first use: the compiler is large, and importing sqlrs stays quick."""
+    for home, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(f"sqlrs.{home}"), name)
+    raise AttributeError(f"module 'sqlrs' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

@@ -1,0 +1,5 @@
+"""``python -m sqlrs``: the command line."""
+
+from sqlrs.cli import main
+
+main()
