@@ -65,7 +65,7 @@ PURE_NODES: frozenset[type[exp.Expr]] = frozenset(
         exp.DayOfWeek,
         exp.DayOfYear,
         exp.TimestampTrunc,
-        exp.DateTrunc,
+        exp.DateFromParts,
         exp.DateDiff,
     }
 )

@@ -217,11 +217,15 @@ def _check_form(node: exp.Expr, source: Source) -> None:
             raise source.refusal("table_form", node)
         case exp.Cast() if node.to.this not in _CAST_TYPES:
             raise source.refusal("unsupported", node, "a cast to this type is not understood")
+        case exp.In() if not (node.expressions or node.args.get("query")):
+            raise source.refusal("syntax_error", node)
+        case exp.Tuple() if not node.expressions:
+            raise source.refusal("syntax_error", node)
         case exp.Is() if not isinstance(node.expression, (exp.Null, exp.Boolean)):
             raise source.refusal("unsupported", node)
         case exp.Var() if not isinstance(
             node.parent,
-            (exp.Interval, exp.Extract, exp.TimestampTrunc, exp.DateTrunc, exp.DateDiff),
+            (exp.Interval, exp.Extract, exp.TimestampTrunc, exp.DateDiff),
         ):
             raise source.refusal("unsupported", node)
     if isinstance(node, CONDITIONS):
