@@ -9,7 +9,7 @@ here: docs/proofs/feasible_roles.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from itertools import combinations
@@ -31,8 +31,27 @@ _End = int | Variable
 
 
 @dataclass(frozen=True)
+class _Slot:
+    """A column of an atom: t's column, and the position of its value where that is known."""
+
+    own: int
+    known: int | None
+    variable: Variable | None
+
+
+@dataclass(frozen=True)
+class _Draft:
+    """A set F while it grows: the equalities it needs and the positions of its own variables."""
+
+    members: Members
+    needs: _Pattern
+    values: Mapping[Variable, int]
+    apart: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
 class _RoleSet:
-    """One set F: the equalities it needs, and what its values must not be."""
+    """A set F with all that a pattern may hold against it."""
 
     members: Members
     needs: _Pattern
@@ -49,95 +68,144 @@ def role_families(
     A family holds the sets F that are feasible under one pattern. An empty result says that no row
     of the table can ever take part.
     """
-    return _Search(residual, candidates).families(max_checks)
+    search = _Search(residual, candidates)
+    feasible = [f for f in search.consistent() if not search.rules_out(f, f.needs)]
+    together = frozenset(f.members for f in feasible)
+    if len(feasible) < 2 or search.all_at_once(feasible):
+        return (together,) if together else ()
+    families = search.families(feasible, max_checks)
+    if families is None:
+        return (together,)
+    return tuple(
+        sorted(
+            (f for f in families if f and not any(f < other for other in families)),
+            key=lambda family: sorted(map(sorted, family)),
+        )
+    )
 
 
 class _Search:
     """The positions of a pattern, the role sets over them, and the patterns worth trying."""
 
     def __init__(self, residual: Residual, candidates: Members) -> None:
-        self._atoms = {j: residual.query.atoms[j] for j in sorted(candidates)}
-        self._valued = residual.boundary | residual.external
+        atoms = {j: residual.query.atoms[j] for j in sorted(candidates)}
+        compared = sorted(residual.comparisons, key=str)
+        touched = residual.query.variables(atoms)
+        known = residual.boundary | residual.external
         self._columns: dict[str, int] = {}
+        for column in (column for atom in atoms.values() for column, _ in atom.terms):
+            self._columns.setdefault(column, len(self._columns))
         self._tokens: dict[object, int] = {}
         self._constants: dict[int, Constant] = {}
-        for atom in self._atoms.values():
-            for column, _ in atom.terms:
-                self._columns.setdefault(column, len(self._columns))
-        touched = residual.query.variables(self._atoms)
-        compared = sorted(residual.comparisons, key=str)
-        for term in (term for atom in self._atoms.values() for _, term in atom.terms):
-            self._add_token(term)
-        for comparison in compared:
-            self._add_token(comparison.left)
-            self._add_token(comparison.right)
-        self._inequalities = [
-            (p.left, p.right)
-            for p in sorted(residual.inequalities, key=str)
-            if p.variables <= touched
-        ]
+        for term in (term for atom in atoms.values() for _, term in atom.terms):
+            self._add_token(term, known)
+        for term in (side for c in compared for side in (c.left, c.right)):
+            self._add_token(term, known)
+        self._unmerged = tuple(range(len(self._columns) + len(self._tokens)))
+        self._slots = {j: [self._slot(*t) for t in atom.terms] for j, atom in atoms.items()}
+        self._keys = {j: list(self._key_slots(atom)) for j, atom in atoms.items()}
         self._comparisons = compared
-        self._clashes = [
+        self._known_order = list(self._order_of_constants()) if compared else []
+        # Positions that no pattern may merge, and for each other variable those it must not equal.
+        self._apart = [
             (one, other)
             for (one, a), (other, b) in combinations(self._constants.items(), 2)
             if surely_different(a, b)
         ]
-        self._known_order = list(self._order_of_constants()) if compared else []
+        self._partners: dict[Variable, list[Variable]] = {}
+        for inequality in residual.inequalities:
+            if inequality.variables <= touched:
+                self._add_inequality(inequality.left, inequality.right)
 
-    def families(self, max_checks: int) -> tuple[RoleFamily, ...]:
-        """The inclusion-maximal families."""
-        consistent = list(self._consistent())
-        feasible = [f for f in consistent if not self._ruled_out(f, f.needs)]
-        if not feasible:
-            return ()
-        everything = frozenset(f.members for f in feasible)
-        top = self._unmerged
-        for f in feasible:
-            top = _joined(top, f.needs)
-        if all(not self._ruled_out(f, top) for f in feasible):
-            return (everything,)
-        # The equalities that a set needs are those of its atoms and of pairs of its atoms.
-        generators = list(dict.fromkeys(f.needs for f in consistent if len(f.members) <= 2))
-        found: set[RoleFamily] = set()
-        seen = {self._unmerged}
-        waiting = [self._unmerged]
-        checks = 0
-        while waiting:
-            pattern = waiting.pop()
-            checks += len(feasible)
-            if checks > max_checks:
-                return (everything,)
-            possible = [f for f in feasible if not self._ruled_out(f, _joined(pattern, f.needs))]
-            if not possible:
-                continue
-            found.add(
-                frozenset(f.members for f in possible if _joined(pattern, f.needs) == pattern)
+    def consistent(self) -> Iterator[_RoleSet]:
+        """Every non-empty F that its own equalities, inequalities and comparisons do not rule out.
+
+        Each of them rules out all larger sets as well, so a branch ends at the first failure.
+        """
+        order = list(self._slots)
+
+        def extend(draft: _Draft, start: int) -> Iterator[_RoleSet]:
+            for place in range(start, len(order)):
+                larger = self._with_role(draft, order[place])
+                if self._merges_different(larger.apart, larger.needs):
+                    continue
+                role_set = self._finished(larger)
+                if _has_strict_cycle(self._order_under(role_set, larger.needs)):
+                    continue
+                yield role_set
+                yield from extend(larger, place + 1)
+
+        return extend(_Draft(Members(), self._unmerged, {}, ()), 0)
+
+    def rules_out(self, role_set: _RoleSet, pattern: _Pattern) -> bool:
+        """Whether the pattern rules F out; then every coarser pattern does."""
+        return (
+            self._merges_different(role_set.apart, pattern)
+            or any(
+                all(pattern[column] == pattern[value] for column, value in key)
+                for key in role_set.forcing
             )
-            for needs in generators:
-                coarser = _joined(pattern, needs)
-                if coarser not in seen:
-                    seen.add(coarser)
-                    waiting.append(coarser)
-        return tuple(
-            sorted(
-                (f for f in found if f and not any(f < other for other in found)),
-                key=lambda family: sorted(map(sorted, family)),
-            )
+            or _has_strict_cycle(self._order_under(role_set, pattern))
         )
 
-    @property
-    def _unmerged(self) -> _Pattern:
-        return tuple(range(len(self._columns) + len(self._tokens)))
+    def all_at_once(self, feasible: Iterable[_RoleSet]) -> bool:
+        """Whether one pattern allows all the given sets."""
+        pattern = self._unmerged
+        for f in feasible:
+            pattern = _joined(pattern, f.needs)
+        return not any(self.rules_out(f, pattern) for f in feasible)
 
-    def _add_token(self, term: Term) -> None:
-        if isinstance(term, Variable) and term not in self._valued:
-            return
+    def families(self, feasible: list[_RoleSet], max_checks: int) -> set[RoleFamily] | None:
+        """The family of every pattern that some sets need together; None past the limit."""
+        found: set[RoleFamily] = set()
+        seen = {self._unmerged}
+        waiting = [(self._unmerged, feasible)]
+        while waiting:
+            pattern, hopeful = waiting.pop()
+            max_checks -= len(hopeful)
+            if max_checks < 0:
+                return None
+            joined = [(f, _joined(pattern, f.needs)) for f in hopeful]
+            possible = [(f, merged) for f, merged in joined if not self.rules_out(f, merged)]
+            found.add(frozenset(f.members for f, merged in possible if merged == pattern))
+            # What is ruled out here stays so under coarser patterns.
+            left = [f for f, _ in possible]
+            for _, coarser in possible:
+                if coarser not in seen:
+                    seen.add(coarser)
+                    waiting.append((coarser, left))
+        return found
+
+    def _add_token(self, term: Term, known: frozenset[Variable]) -> None:
         identity = _identity(term)
-        if identity not in self._tokens:
-            position = len(self._columns) + len(self._tokens)
-            self._tokens[identity] = position
-            if isinstance(term, Constant):
-                self._constants[position] = term
+        if identity in self._tokens or (isinstance(term, Variable) and term not in known):
+            return
+        position = len(self._columns) + len(self._tokens)
+        self._tokens[identity] = position
+        if isinstance(term, Constant):
+            self._constants[position] = term
+
+    def _slot(self, column: str, term: Term) -> _Slot:
+        return _Slot(
+            own=self._columns[column],
+            known=self._tokens.get(_identity(term)),
+            variable=term if isinstance(term, Variable) else None,
+        )
+
+    def _key_slots(self, atom: Atom) -> Iterator[list[_Slot]]:
+        terms = dict(atom.terms)
+        for key in atom.table.keys:
+            yield [self._slot(column, terms[column]) for column in sorted(key)]
+
+    def _add_inequality(self, one: Variable, other: Variable) -> None:
+        left, right = self._tokens.get(one), self._tokens.get(other)
+        if left is not None and right is not None:
+            self._apart.append((left, right))
+            return
+        if left is None:
+            self._partners.setdefault(one, []).append(other)
+        if right is None:
+            self._partners.setdefault(other, []).append(one)
 
     def _order_of_constants(self) -> Iterator[tuple[int, int, bool]]:
         for (one, a), (other, b) in combinations(self._constants.items(), 2):
@@ -146,100 +214,77 @@ class _Search:
             elif _surely_below(b, a):
                 yield other, one, True
 
-    def _consistent(self) -> Iterator[_RoleSet]:
-        """Every non-empty F that its own equalities, inequalities and comparisons do not rule out.
-
-        Each of them rules out all larger sets as well, so a branch ends at the first failure.
-        """
-        order = list(self._atoms)
-
-        def extend(
-            members: Members, start: int, needs: _Pattern, values: dict[Variable, int]
-        ) -> Iterator[_RoleSet]:
-            for place in range(start, len(order)):
-                grown, known = self._with_role(self._atoms[order[place]], needs, values)
-                role_set = self._role_set(members | {order[place]}, grown, known)
-                if self._contradicts(role_set, grown):
-                    continue
-                yield role_set
-                yield from extend(role_set.members, place + 1, grown, known)
-
-        return extend(Members(), 0, self._unmerged, {})
-
-    def _with_role(
-        self, atom: Atom, needs: _Pattern, values: dict[Variable, int]
-    ) -> tuple[_Pattern, dict[Variable, int]]:
-        """The equalities and known values once the row also stands for ``atom``."""
-        known = dict(values)
-        for column, term in atom.terms:
-            own = self._columns[column]
-            position = self._tokens.get(_identity(term))
+    def _with_role(self, draft: _Draft, atom: int) -> _Draft:
+        """The set once the row also stands for ``atom``."""
+        needs, values, apart = draft.needs, dict(draft.values), list(draft.apart)
+        for slot in self._slots[atom]:
+            position = slot.known
             if position is None:
-                assert isinstance(term, Variable)
-                position = known.setdefault(term, own)
-            needs = _merged(needs, own, position)
-        return needs, known
+                assert slot.variable is not None
+                position = values.get(slot.variable)
+            if position is not None:
+                needs = _merged(needs, slot.own, position)
+                continue
+            assert slot.variable is not None
+            values[slot.variable] = slot.own
+            for partner in self._partners.get(slot.variable, ()):
+                other = self._tokens.get(partner, values.get(partner))
+                if other is not None:
+                    apart.append((slot.own, other))
+        return _Draft(draft.members | {atom}, needs, values, tuple(apart))
 
-    def _role_set(self, members: Members, needs: _Pattern, values: dict[Variable, int]) -> _RoleSet:
+    def _finished(self, draft: _Draft) -> _RoleSet:
         def end(term: Term) -> _End:
             position = self._tokens.get(_identity(term))
             if position is not None:
                 return position
             assert isinstance(term, Variable)
-            return values.get(term, term)
+            return draft.values.get(term, term)
 
-        apart = tuple(
-            (left, right)
-            for left, right in ((end(x), end(y)) for x, y in self._inequalities)
-            if isinstance(left, int) and isinstance(right, int)
-        )
-        ordered = tuple((end(c.left), end(c.right), c.strict) for c in self._comparisons)
-        forcing = tuple(
-            pairs
-            for j, atom in self._atoms.items()
-            if j not in members
-            for pairs in self._key_positions(atom, values)
-        )
-        return _RoleSet(members, needs, apart, ordered, forcing)
-
-    def _key_positions(
-        self, atom: Atom, values: dict[Variable, int]
-    ) -> Iterator[tuple[tuple[int, int], ...]]:
-        """For each key of the atom whose values are known: t's column beside each of them."""
-        terms = dict(atom.terms)
-        for key in atom.table.keys:
-            pairs = []
-            for column in sorted(key):
-                term = terms[column]
-                position = self._tokens.get(_identity(term))
-                if position is None and isinstance(term, Variable):
-                    position = values.get(term)
-                if position is None:
-                    break
-                pairs.append((self._columns[column], position))
-            else:
-                yield tuple(pairs)
-
-    def _ruled_out(self, role_set: _RoleSet, pattern: _Pattern) -> bool:
-        """Whether the pattern rules F out; then every coarser pattern does."""
-        return self._contradicts(role_set, pattern) or any(
-            all(pattern[column] == pattern[value] for column, value in key)
-            for key in role_set.forcing
+        return _RoleSet(
+            draft.members,
+            draft.needs,
+            draft.apart,
+            ordered=tuple((end(c.left), end(c.right), c.strict) for c in self._comparisons),
+            forcing=tuple(
+                pairs
+                for j, keys in self._keys.items()
+                if j not in draft.members
+                for key in keys
+                if (pairs := _positions(key, draft.values)) is not None
+            ),
         )
 
-    def _contradicts(self, role_set: _RoleSet, pattern: _Pattern) -> bool:
-        if any(pattern[x] == pattern[y] for x, y in self._clashes):
-            return True
-        if any(pattern[x] == pattern[y] for x, y in role_set.apart):
-            return True
-        return bool(role_set.ordered) and _has_strict_cycle(
+    def _merges_different(self, apart: tuple[tuple[int, int], ...], pattern: _Pattern) -> bool:
+        for one, other in self._apart:
+            if pattern[one] == pattern[other]:
+                return True
+        return any(pattern[one] == pattern[other] for one, other in apart)
+
+    def _order_under(self, role_set: _RoleSet, pattern: _Pattern) -> list[tuple[_End, _End, bool]]:
+        return [
             (
                 pattern[low] if isinstance(low, int) else low,
                 pattern[high] if isinstance(high, int) else high,
                 strict,
             )
             for low, high, strict in (*role_set.ordered, *self._known_order)
-        )
+        ]
+
+
+def _positions(
+    key: list[_Slot], values: Mapping[Variable, int]
+) -> tuple[tuple[int, int], ...] | None:
+    """T's column beside the value of each column of a key, where all values are known."""
+    pairs = []
+    for slot in key:
+        position = slot.known
+        if position is None and slot.variable is not None:
+            position = values.get(slot.variable)
+        if position is None:
+            return None
+        pairs.append((slot.own, position))
+    return tuple(pairs)
 
 
 def surely_different(one: Constant, other: Constant) -> bool:

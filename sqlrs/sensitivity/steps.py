@@ -137,7 +137,7 @@ def components(residuals: Residuals, members: Members) -> tuple[Members, ...]:
         here, there = query.variables(one) - known, query.variables(other) - known
         return not here.isdisjoint(there) or any(
             not p.variables.isdisjoint(here) and not p.variables.isdisjoint(there)
-            for p in _kept(residuals, one) | _kept(residuals, other)
+            for p in _kept(residuals, one) + _kept(residuals, other)
         )
 
     merged = True
@@ -164,8 +164,13 @@ def whole(residuals: Residuals) -> Residual:
     )
 
 
-def _kept(residuals: Residuals, members: Members) -> frozenset[Predicate]:
-    return frozenset(residuals.of(members).predicates)
+def _kept(residuals: Residuals, members: Members) -> tuple[Predicate, ...]:
+    """The kept predicates that can span; an inequality is kept only inside one component."""
+    query = residuals.query
+    if not query.comparisons and not query.generals:
+        return ()
+    residual = residuals.of(members)
+    return (*residual.comparisons, *residual.generals)
 
 
 class _Compiler:

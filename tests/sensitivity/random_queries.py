@@ -1,0 +1,93 @@
+"""Random conjunctive queries with keys, predicates and projection, each with a random instance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from hypothesis import strategies as st
+
+from sqlrs.catalog import Table
+from sqlrs.query import Atom, Query
+from tests import brute
+from tests.builders import atom, query, table
+from tests.sensitivity.exhaustive import Rows, Shape
+
+
+@dataclass(frozen=True)
+class Case:
+    """A query and the instance whose neighbours are tried."""
+
+    shape: Shape
+    database: Mapping[str, Rows]
+
+
+@st.composite
+def cases(draw: st.DrawFn, most_atoms: int = 4) -> Case:
+    tables = [draw(_tables(name)) for name in "rst"[: draw(st.integers(1, 3))]]
+    if not any(t.private for t in tables):
+        tables = [table("r", "a", "b"), *tables[1:]]
+    names = [f"v{i}" for i in range(draw(st.integers(1, 5)))]
+    atoms = draw(st.lists(_atoms(tables, names), min_size=2, max_size=most_atoms))
+    if not any(a.table.private for a in atoms):
+        private = next(t for t in tables if t.private)
+        atoms.append(atom(private, *names[:1] * len(private.columns)))
+    asked = draw(_queries(atoms))
+    most = 2 if len(asked.atoms) > 3 else 3
+    values = range(draw(st.integers(2, 3)))
+    shape = Shape("random", asked, values=tuple(values), most=most, decays=(Fraction(2, 3),))
+    database = {t.label: tuple(draw(_contents(shape, t))) for t in shape.tables}
+    return Case(shape, database)
+
+
+@st.composite
+def _tables(draw: st.DrawFn, name: str) -> Table:
+    columns = "abc"[: draw(st.integers(1, 3))]
+    keys = draw(
+        st.lists(st.sets(st.sampled_from(columns), min_size=1), max_size=2, unique_by=tuple)
+    )
+    return table(
+        name, *columns, keys=[" ".join(sorted(k)) for k in keys], private=draw(_mostly(True))
+    )
+
+
+def _mostly(value: bool) -> st.SearchStrategy[bool]:
+    return st.integers(0, 3).map(lambda n: value if n else not value)
+
+
+@st.composite
+def _atoms(draw: st.DrawFn, tables: list[Table], names: list[str]) -> Atom:
+    of = draw(st.sampled_from(tables))
+    term = st.one_of(*[st.sampled_from(names)] * 5, st.integers(0, 1))
+    return atom(of, *(draw(term) for _ in of.columns))
+
+
+@st.composite
+def _queries(draw: st.DrawFn, atoms: list[Atom]) -> Query:
+    names = sorted({v.name for a in atoms for v in a.variables})
+    pairs = [(x, y) for x in names for y in names if x < y]
+    ordered = [(x, y) for x in names for y in names if x != y] + [(x, 1) for x in names]
+
+    def some(items: list[tuple[str, str]] | list[tuple[str, object]], most: int) -> list[object]:
+        return draw(st.lists(st.sampled_from(items), max_size=most)) if items else []
+
+    compared = draw(st.booleans())
+    distinct = " ".join(draw(st.sets(st.sampled_from(names)))) if names else ""
+    return query(
+        *atoms,
+        different=[" ".join(p) for p in some(pairs, 3)],
+        less=some(ordered, 2) if compared else [],
+        at_most=some(ordered, 2) if compared else [],
+        general=[(lambda x, y: x + y < 2, " ".join(p)) for p in some(pairs, 1)],
+        distinct=distinct if distinct and not draw(_mostly(True)) else None,
+    )
+
+
+@st.composite
+def _contents(draw: st.DrawFn, shape: Shape, of: Table) -> list[tuple[object, ...]]:
+    rows: list[tuple[object, ...]] = []
+    for row in draw(st.lists(st.sampled_from(list(shape.rows(of))), max_size=shape.most)):
+        if brute.keys_hold(of, [*rows, row]):
+            rows.append(row)
+    return rows
