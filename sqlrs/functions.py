@@ -18,7 +18,6 @@ PURE_NODES: frozenset[type[exp.Expr]] = frozenset(
         exp.Exp,
         exp.Ln,
         exp.Pow,
-        exp.Mod,
         exp.Pi,
         exp.Sin,
         exp.Cos,
