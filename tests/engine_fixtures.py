@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from itertools import chain
 
 import duckdb
 import psycopg
@@ -31,6 +32,9 @@ from tests.postgres_server import PostgresServer
 
 Row = tuple[object, ...]
 Rows = Mapping[str, Sequence[Row]] | Mapping[tuple[str | None, str], Sequence[Row]]
+
+# One statement for many rows: DuckDB takes long over many statements.
+_AT_ONCE = 200
 
 
 def create_table(table: Table) -> exp.Create:
@@ -51,12 +55,11 @@ def create_table(table: Table) -> exp.Create:
     return exp.Create(this=exp.Schema(this=_name(table), expressions=definitions), kind="TABLE")
 
 
-def insert_row(table: Table) -> exp.Insert:
-    """INSERT of one row by parameters."""
+def insert_rows(table: Table, number: int) -> exp.Insert:
+    """INSERT of so many rows by parameters."""
     marks = [exp.Placeholder() for _ in table.columns]
-    return exp.Insert(
-        this=_name(table), expression=exp.Values(expressions=[exp.Tuple(expressions=marks)])
-    )
+    rows = [exp.Tuple(expressions=[mark.copy() for mark in marks]) for _ in range(number)]
+    return exp.Insert(this=_name(table), expression=exp.Values(expressions=rows))
 
 
 class BothEngines:
@@ -78,11 +81,17 @@ class BothEngines:
             self._everywhere(exp.Drop(tables=[_name(table)], kind="TABLE", exists=True))
         self._tables = []
         for table in tables:
+            if table.schema:
+                schema = exp.Table(this=identifier(table.schema))
+                self._everywhere(exp.Create(this=schema, kind="SCHEMA", exists=True))
             self._tables.append(table)
             self._everywhere(create_table(table))
             contents = [list(row) for row in by_label.get(table.label, ())]
             if contents:
-                self._duckdb.executemany(insert_row(table).sql(dialect="duckdb"), contents)
+                for start in range(0, len(contents), _AT_ONCE):
+                    some = contents[start : start + _AT_ONCE]
+                    insert = insert_rows(table, len(some)).sql(dialect="duckdb")
+                    self._duckdb.execute(insert, list(chain.from_iterable(some)))
                 target = sql.Identifier(*filter(None, table.identity))
                 copy = sql.SQL("COPY {} FROM STDIN").format(target)
                 with self._postgres.cursor() as cursor, cursor.copy(copy) as stream:

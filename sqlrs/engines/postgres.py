@@ -219,7 +219,7 @@ class _Pool:
     def lease(self) -> Iterator[Connection]:
         with self._lock:
             connection = self._idle.pop() if self._idle else None
-        if connection is None or connection.closed:
+        if connection is None or not _answers(connection):
             connection = _connect(self._url)
         try:
             yield connection
@@ -233,6 +233,15 @@ class _Pool:
             for connection in self._idle:
                 connection.close()
             self._idle.clear()
+
+
+def _answers(connection: Connection) -> bool:
+    """Whether an idle connection still works: a server may have gone since its last use."""
+    with suppress(psycopg.Error):
+        connection.execute("")
+        return True
+    connection.close()
+    return False
 
 
 def _connect(url: str) -> Connection:
