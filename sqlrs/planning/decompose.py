@@ -7,6 +7,7 @@ sets one is a single relation: engines join that way, and a result that both sid
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import combinations
@@ -16,10 +17,11 @@ from sqlrs.planning.estimate import (
     GROUP,
     GROUP_ROW,
     PROBE,
+    STEP,
     Mask,
     Sized,
+    extended,
     grouped,
-    join_rows,
     leaf_size,
     mask_of,
 )
@@ -61,6 +63,7 @@ class _Step:
     sized: Sized
     leaf: int = -1
     part: _Part | None = None
+    keep: Mask = 0
 
 
 def decompose(
@@ -80,6 +83,9 @@ class _Search:
         self.free = mask_of(problem.free, number)
         self.sizes = [leaf_size(leaf, statistics, number) for leaf in problem.leaves]
         self.everything = (1 << len(self.sizes)) - 1
+        self.small = sum_of(
+            1 << i for i, leaf in enumerate(problem.leaves) if isinstance(leaf.table, str)
+        )
         kept: list[Condition] = [*problem.others, *forced]
         self.spans = [mask_of(c.variables, number) for c in kept]
         self.held: dict[Mask, Mask] = {}
@@ -93,8 +99,8 @@ class _Search:
             part = parts[0]
         else:
             steps = [self._step(part) for part in parts]
-            rows = join_rows([s.sized for s in steps], len(self.names))
-            cost = sum(p.cost + GROUP_ROW * p.rows for p in parts) + rows
+            rows = math.prod(s.sized.rows for s in steps)
+            cost = rows + sum(_grouping_cost(p, s) for p, s in zip(parts, steps, strict=True))
             part = _Part(self.everything, tuple(steps), rows, cost)
         join, held = placed(self._join(part), self.problem.conditions)
         missing = frozenset(self.problem.conditions) - held
@@ -161,9 +167,7 @@ class _Search:
                 )
                 if options:
                     raw = min(options, key=lambda part: part.weight)
-                    table[leaves] = [raw]
-                    if leaves != component and (step := self._worth(raw)):
-                        table[leaves].append(step)
+                    table[leaves] = [raw] if leaves == component else self._options(raw)
         return min(table[component], key=lambda part: part.cost + self._finish(part))
 
     def _greedy(self, component: Mask) -> _Part:
@@ -188,21 +192,56 @@ class _Search:
         return parts[0][0]
 
     def _options(self, part: _Part) -> list[_Part]:
-        step = self._worth(part)
-        return [part] if step is None else [part, step]
-
-    def _worth(self, part: _Part) -> _Part | None:
-        """The part grouped, unless that would change nothing."""
-        step = self._step(part)
+        """The part as it is, grouped, and grouped after a filter by leaves that the rest joins."""
+        options = [self._barred(part)]
         one = part.inputs[0].sized
-        if len(part.inputs) == 1 and step.sized.mask == one.mask and one.keys:
+        step = self._step(part)
+        if len(part.inputs) > 1 or step.sized.mask != one.mask or not one.keys:
+            options.append(self._grouped(part, step))
+        filtered = self._filtered(part)
+        if filtered is not None:
+            options.append(self._grouped(filtered, self._step(filtered)))
+        return options
+
+    def _barred(self, part: _Part) -> _Part:
+        """The part as it is; with a small restricting leaf in it a step of its own.
+
+        No engine knows how small such a leaf is: what it thins out must be joined first.
+        """
+        if len(part.inputs) == 1 or not any(
+            self.small >> s.leaf & 1 for s in part.inputs if s.part is None
+        ):
+            return part
+        mask = self._variables(part.leaves)
+        step = _Step(grouped([s.sized for s in part.inputs], part.rows, mask), part=part, keep=mask)
+        return _Part(part.leaves, (step,), part.rows, part.cost + GROUP * part.rows + STEP)
+
+    def _filtered(self, part: _Part) -> _Part | None:
+        """The part joined with each unique leaf outside that it has all variables of.
+
+        Such a leaf counts a combination once or not at all, so reading it twice changes nothing.
+        """
+        inside = self._variables(part.leaves)
+        there = sum_of(s.sized.mask for s in part.inputs)
+        inputs, rows, cost = part.inputs, part.rows, part.cost
+        for i, size in enumerate(self.sizes):
+            if part.leaves >> i & 1 or size.mask & ~inside or size.mask & ~there or not size.keys:
+                continue
+            filtered = extended(rows, [s.sized for s in inputs], size)
+            cost += BUILD * size.rows + PROBE * rows + filtered
+            rows = filtered
+            inputs = (*inputs, _Step(size, leaf=i))
+        if len(inputs) == len(part.inputs):
             return None
-        cost = part.cost + GROUP_ROW * part.rows + GROUP * step.sized.rows
-        return _Part(part.leaves, (step,), step.sized.rows, cost)
+        return _Part(part.leaves, inputs, rows, cost)
+
+    def _grouped(self, part: _Part, step: _Step) -> _Part:
+        return _Part(part.leaves, (step,), step.sized.rows, _grouping_cost(part, step))
 
     def _step(self, part: _Part) -> _Step:
         keep, _ = self._kept(part.leaves)
-        return _Step(grouped([s.sized for s in part.inputs], part.rows, keep), part=part)
+        sized = grouped([s.sized for s in part.inputs], part.rows, keep)
+        return _Step(sized, part=part, keep=keep)
 
     def _kept(self, leaves: Mask) -> tuple[Mask, Mask | None]:
         """What a grouping keeps, and the variables whose combinations it counts once."""
@@ -220,19 +259,15 @@ class _Search:
         return keep, keep | inside & self.output
 
     def _joined(self, one: _Part, other: _Part) -> _Part:
-        inputs = (*one.inputs, *other.inputs)
-        rows = join_rows([s.sized for s in inputs], len(self.names))
-        for left, right in ((one, other), (other, one)):
-            if len(right.inputs) == 1:
-                known = self._present(left)
-                rows = min(rows, left.rows * right.inputs[0].sized.multiplicity(known))
+        left, right = (one, other) if len(other.inputs) == 1 else (other, one)
+        rows = extended(left.rows, [s.sized for s in left.inputs], right.inputs[0].sized)
+        if len(left.inputs) == 1:
+            back = extended(right.rows, [right.inputs[0].sized], left.inputs[0].sized)
+            rows = min(rows, back)
         small, large = sorted((one.rows, other.rows))
         cost = one.cost + other.cost + BUILD * small + PROBE * large + rows
         cost -= _shared(one, other)
-        return _Part(one.leaves | other.leaves, inputs, rows, cost)
-
-    def _present(self, part: _Part) -> Mask:
-        return sum_of(step.sized.mask for step in part.inputs)
+        return _Part(one.leaves | other.leaves, (*one.inputs, *other.inputs), rows, cost)
 
     def _finish(self, part: _Part) -> float:
         """What the last grouping costs; none is needed without free variables or on unique rows."""
@@ -250,9 +285,11 @@ class _Search:
         if step.part is None:
             return self.problem.leaves[step.leaf]
         keep, distinct = self._kept(step.part.leaves)
+        if step.keep != keep:
+            distinct = None if distinct is None else step.keep
         return Grouping(
             self._join(step.part),
-            self._named(keep),
+            self._named(step.keep),
             None if distinct is None else self._named(distinct),
             self.problem.output,
         )
@@ -261,14 +298,22 @@ class _Search:
         return frozenset(v for i, v in enumerate(self.names) if mask >> i & 1)
 
 
+def _grouping_cost(part: _Part, step: _Step) -> float:
+    return part.cost + GROUP_ROW * part.rows + GROUP * step.sized.rows + STEP
+
+
 def _shared(one: _Part, other: _Part) -> float:
     """What is saved because two steps are the same but for names, as far as their sizes tell."""
-    here = {(s.part.cost, s.sized.rows) for s in one.inputs if s.part is not None}
+    here = {_likeness(s.part, s) for s in one.inputs if s.part is not None}
     return sum(
-        s.part.cost + GROUP_ROW * s.part.rows + GROUP * s.sized.rows
+        _grouping_cost(s.part, s)
         for s in other.inputs
-        if s.part is not None and (s.part.cost, s.sized.rows) in here
+        if s.part is not None and _likeness(s.part, s) in here
     )
+
+
+def _likeness(part: _Part, step: _Step) -> tuple[str, str]:
+    return f"{part.cost:.6g}", f"{step.sized.rows:.6g}"
 
 
 def sum_of(masks: Iterable[Mask]) -> Mask:

@@ -24,7 +24,7 @@ ROWS = "grouped_rows"
 
 
 @dataclass(frozen=True)
-class _Names:
+class Names:
     """Short column names for the variables of the grouped rows."""
 
     boundary: tuple[tuple[Variable, str], ...]
@@ -32,7 +32,7 @@ class _Names:
     output: tuple[tuple[Variable, str], ...]
 
     @classmethod
-    def of(cls, residual: Residual) -> _Names:
+    def of(cls, residual: Residual) -> Names:
         across = [p for p in residual.comparisons if not p.variables.isdisjoint(residual.external)]
         compared = frozenset[Variable]().union(*(p.variables for p in across)) - residual.external
         output = residual.output or frozenset()
@@ -59,7 +59,7 @@ class Sweep:
 
     def statement(self) -> exp.Select:
         """Events at both ends of each interval, and the largest running sum."""
-        residual, names = self.residual, _Names.of(self.residual)
+        residual, names = self.residual, Names.of(self.residual)
         (external,) = residual.external
         places: Places = {v: column(name) for v, name in names.compared}
         bounds = [p for p in residual.comparisons if external in p.variables]
@@ -70,7 +70,7 @@ class Sweep:
         assert intervals is not None and intervals.alias == "intervals"
         columns = [*map(column, names.keys), *_four(low, high), column(RESULTS)]
         intervals.set("this", exp.select(*columns).from_(ROWS))
-        return _with_first(tree, ROWS, _grouped_rows(residual, names))
+        return _with_first(tree, ROWS, grouped_rows(residual, names))
 
     def lines(self) -> list[str]:
         """The variable that is swept, and between which columns."""
@@ -102,7 +102,7 @@ def external_plan(residual: Residual) -> Sweep | Domain:
     return Domain(residual)
 
 
-def _grouped_rows(residual: Residual, names: _Names) -> exp.Select:
+def grouped_rows(residual: Residual, names: Names) -> exp.Select:
     """The residual's rows without the external comparisons, counted per value of what matters."""
     inside = frozenset(p for p in residual.comparisons if p.variables <= residual.variables)
     internal = Residual(
@@ -210,7 +210,7 @@ class _DomainStatement:
 
     def __init__(self, residual: Residual) -> None:
         self.residual = residual
-        self.names = _Names.of(residual)
+        self.names = Names.of(residual)
         self.across = sorted(
             (p for p in residual.comparisons if not p.variables.isdisjoint(residual.external)),
             key=str,
@@ -221,7 +221,7 @@ class _DomainStatement:
 
     def build(self) -> exp.Select:
         """The whole statement."""
-        ctes: list[tuple[str, exp.Expression]] = [(ROWS, _grouped_rows(self.residual, self.names))]
+        ctes: list[tuple[str, exp.Expression]] = [(ROWS, grouped_rows(self.residual, self.names))]
         for i, (members, constants) in enumerate(self.classes):
             if not members[0].type.discrete:
                 ctes.append((f"domain{i}", self._ranked(members, constants)))

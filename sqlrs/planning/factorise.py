@@ -13,7 +13,7 @@ from sqlrs.catalog import Table
 from sqlrs.emit import RESULTS, Places
 from sqlrs.identifiers import column, identifier
 from sqlrs.planning.inclusion_exclusion import Sum, Term
-from sqlrs.planning.problem import Condition, Equal, Leaf, Renamed
+from sqlrs.planning.problem import Condition, Equal, Leaf, Problem, Renamed
 from sqlrs.planning.tree import Grouping, Input, Join, is_counted
 from sqlrs.query import Variable
 
@@ -73,17 +73,34 @@ class Statement:
         if grouping.distinct is not None:
             return self._counted_once(select, places, counts, grouping)
         columns = column_names(keep)
-        number: exp.Expression = (
-            exp.Max(this=product(counts)) if grouping.largest else summed(counts)
-        )
         select = select.select(
-            *(exp.alias_(places[v].copy(), identifier(columns[v])) for v in keep),
-            exp.alias_(number, RESULTS),
-            copy=False,
+            *(exp.alias_(places[v].copy(), identifier(columns[v])) for v in keep), copy=False
         )
+        if grouping.unique:
+            number = [exp.alias_(product(counts), RESULTS)] if counts else []
+            return select.select(*number, copy=False), columns
+        value = exp.Max(this=product(counts)) if grouping.largest else self._summed(select, counts)
+        select = select.select(exp.alias_(value, RESULTS), copy=False)
         if keep:
             select = select.group_by(*(places[v].copy() for v in keep), copy=False)
         return select, columns
+
+    def _summed(self, joined: exp.Select, counts: Sequence[exp.Expression]) -> exp.Expression:
+        """The number of results of a group.
+
+        DuckDB may move a part of an aggregate below one of several joins, which multiplies the
+        groups where keys overlap; it leaves constants and expressions over all inputs alone.
+        """
+        joins = joined.args.get("joins") or []
+        if self.dialect != "duckdb" or len(joins) < 2:
+            return summed(counts)
+        if not counts:
+            return exp.Sum(this=emit.number(1))
+        equal = [j.args["on"].copy() for j in joins if j.args.get("on") is not None]
+        if not equal:
+            return summed(counts)
+        always = exp.If(this=emit.conjunction(equal), true=product(counts))
+        return exp.Sum(this=exp.Case(ifs=[always]))
 
     def _counted_once(
         self,
@@ -186,7 +203,7 @@ class Statement:
         """The value of a problem for each value of its free variables."""
         free = sorted(total.problem.free)
         columns = column_names(free)
-        selects = [self._term(term, total, columns) for term in total.terms]
+        selects = [self._term(term, total.problem) for term in total.terms]
         if len(selects) == 1:
             return selects[0], columns
         rows = union_of(selects)
@@ -199,19 +216,12 @@ class Statement:
             select = select.group_by(*(column(c, name) for c in columns.values()), copy=False)
         return select, columns
 
-    def _term(self, term: Term, total: Sum, columns: Mapping[Variable, str]) -> exp.Select:
-        problem = total.problem
+    def _term(self, term: Term, problem: Problem) -> exp.Select:
         distinct = None if problem.output is None else problem.output | problem.free
         root = Grouping(term.join, problem.free, distinct, problem.output)
-        if distinct is None and unique_rows(term.join, problem.free):
-            joined, places, counts = self.joined(term.join)
-            select = joined.select(
-                *(exp.alias_(places[v].copy(), identifier(c)) for v, c in columns.items()),
-                exp.alias_(product(counts), RESULTS),
-                copy=False,
-            )
-        else:
-            select, _ = self.grouped(root)
+        select, _ = self.grouped(root)
+        if not root.counted:
+            select = select.select(exp.alias_(emit.number(1), RESULTS), copy=False)
         if term.coefficient != 1:
             last = select.expressions[-1]
             signed = exp.Mul(this=exp.paren(last.this), expression=emit.number(term.coefficient))
@@ -230,15 +240,6 @@ def largest(building: Statement, rows: exp.Select, grouped: bool) -> exp.Select:
     last = rows.expressions[-1]
     last.set("this", exp.Coalesce(this=last.this, expressions=[emit.number(0)]))
     return rows
-
-
-def unique_rows(join: Join, free: frozenset[Variable]) -> bool:
-    """Whether a bag has at most one row for each value of the free variables."""
-    return bool(free) and all(
-        one.variables <= free
-        and (isinstance(one, Grouping) or bool(one.maximised) or bool(one.keys))
-        for one in join.inputs
-    )
 
 
 def leaf_places(leaf: Leaf, alias: str) -> tuple[Places, list[exp.Expression]]:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from sqlrs.planning.canonical import canonical
-from sqlrs.planning.decompose import Decomposition, decompose
+from sqlrs.planning.decompose import decompose
 from sqlrs.planning.problem import Equal, Leaf, Problem, substituted
 from sqlrs.planning.statistics import Statistics
 from sqlrs.planning.tree import Join
@@ -44,9 +44,10 @@ class Solver:
         self.statistics = statistics
         self._solved: dict[object, Sum | None] = {}
 
-    def bound(self, problem: Problem) -> Decomposition:
-        """A tree for the problem without the inequalities it cannot read: never less, often more."""
-        return decompose(problem, self.statistics, frozenset())
+    def bound(self, problem: Problem) -> Sum:
+        """One tree, without the inequalities that it cannot read: never less than the value."""
+        found = decompose(problem, self.statistics, frozenset())
+        return Sum(problem, (Term(1, found.join),), found.cost)
 
     def solve(self, problem: Problem) -> Sum:
         """The cheapest exact way found: all in bags, or corrected by inclusion and exclusion."""

@@ -77,7 +77,8 @@ class Factorised:
 
     def lines(self) -> list[str]:
         """One line for each step and for each correction."""
-        return [*sum_lines(self.total), f"reason: {self.reason}"]
+        largest_too = ["largest"] if self.residual.boundary else []
+        return [*sum_lines(self.total), *largest_too, f"reason: {self.reason}"]
 
 
 @dataclass(frozen=True)
@@ -96,15 +97,20 @@ class Pruned:
 
     def lines(self) -> list[str]:
         """The bounds, then the two exact evaluations."""
+        pruning = self.pruning
         lines = []
-        for bound in self.pruning.bounds:
-            lines.append(f"bound for each {bound.variable}:")
-            lines += [f"  {line}" for line in sum_lines(bound.total)]
-        lines.append(f"exact for the {self.pruning.bounds[0].variable} with the largest bounds:")
-        lines += [f"  {line}" for line in sum_lines(self.pruning.seeded)]
+        for level in pruning.levels:
+            lines.append(f"bound for each ({described(level.variables)}):")
+            lines += [f"  {line}" for line in sum_lines(level.surviving)]
+        for side in pruning.sides:
+            lines.append(f"bound for each ({side.variable}):")
+            lines += [f"  {line}" for line in sum_lines(side.total)]
+        seeds = described(pruning.levels[-1].variables)
+        lines.append(f"exact for the ({seeds}) with the largest bounds:")
+        lines += [f"  {line}" for line in sum_lines(pruning.seeded)]
         lines.append("exact where a bound exceeds the best so far:")
-        lines += [f"  {line}" for line in sum_lines(self.pruning.rest)]
-        return [*lines, f"reason: {self.reason}"]
+        lines += [f"  {line}" for line in sum_lines(pruning.rest)]
+        return [*lines, "largest", f"reason: {self.reason}"]
 
 
 def table_names(residual: Residual) -> frozenset[str]:
@@ -125,8 +131,6 @@ def sum_lines(total: Sum) -> list[str]:
         free = described(total.problem.free)
         what = f"per ({free})" if free else "in all"
         lines.append(f"{sign}count {what}: {join_text(term.join)}")
-    if total.problem.free:
-        lines.append("largest")
     return lines
 
 

@@ -1,13 +1,16 @@
 """Largest counts without most of the groups: bound every group, evaluate only those that may win.
 
-For each value of a boundary variable a cheap problem bounds the counts of all groups with that value.
-The values with the largest bounds are evaluated first; the best of them rules out every value whose
-bound does not exceed it. The rest is evaluated exactly. docs/proofs/plans.md has the proof.
+For each value of a boundary variable a cheap problem bounds the counts of all groups that hold the
+value. The values with the largest bounds are evaluated first; the best of them rules out every value
+whose bound does not exceed it, and the rest is evaluated exactly. Where the groups of one value are
+still many, further levels bound pairs, triples and so on. docs/proofs/plans.md has the proof.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from sqlglot import exp
 
@@ -15,57 +18,135 @@ from sqlrs import emit
 from sqlrs.emit import RESULTS
 from sqlrs.identifiers import column, identifier
 from sqlrs.planning.factorise import Statement, column_names, free_name
-from sqlrs.planning.inclusion_exclusion import Solver, Sum, Term
+from sqlrs.planning.inclusion_exclusion import Solver, Sum
 from sqlrs.planning.problem import Leaf, Problem
 from sqlrs.query import Variable
 
 _SEEDS = 16
+_WORTH_A_LEVEL = 0.5
 
 
 @dataclass(frozen=True)
-class Bound:
-    """An upper bound of every group that holds a value of ``variable``."""
+class Level:
+    """Bounds for each value of ``variables``: below the seeds, and below the survivors, so far."""
 
-    variable: Variable
-    total: Sum
+    variables: tuple[Variable, ...]
+    seeding: Sum
+    surviving: Sum
     seeds: Leaf
     survivors: Leaf
 
 
 @dataclass(frozen=True)
-class Pruning:
-    """The bounds, the first of which also gives the seeds, and both exact evaluations."""
+class Side:
+    """Bounds for each value of one more variable, which thin out the survivors."""
 
-    bounds: tuple[Bound, ...]
+    variable: Variable
+    total: Sum
+    survivors: Leaf
+
+
+@dataclass(frozen=True)
+class Pruning:
+    """The levels, the bounds from other sides, and the exact evaluation of seeds and survivors."""
+
+    levels: tuple[Level, ...]
+    sides: tuple[Side, ...]
     seeded: Sum
     rest: Sum
 
-    @property
+    @cached_property
     def cost(self) -> float:
         """Expected for a maximum that stands out."""
-        return sum(b.total.cost for b in self.bounds) + self.seeded.cost + 2 * self.rest.cost
+        first, *later = self.levels
+        bounds = first.seeding.cost + sum(side.total.cost for side in self.sides)
+        deeper = sum(level.seeding.cost + 2 * level.surviving.cost for level in later)
+        return bounds + deeper + self.seeded.cost + 2 * self.rest.cost
 
 
 def prune(problem: Problem, solver: Solver, reserved: frozenset[str]) -> Pruning | None:
-    """The pruned evaluation of a problem with free variables, or None where nothing can be bound."""
+    """The pruned evaluation of a problem, or None where there is no group to rule out."""
     if not problem.free or problem.output is not None:
         return None
-    bounds = [_bound(problem, v, solver, reserved) for v in sorted(problem.free)]
-    seeded = [(solver.solve(problem.restricted([b.seeds])), b) for b in bounds]
-    first, chosen = min(seeded, key=lambda pair: pair[0].cost + pair[1].total.cost)
-    limit = chosen.total.cost + first.cost
-    used = [chosen, *(b for b in bounds if b is not chosen and b.total.cost <= limit)]
-    rest = solver.solve(problem.restricted([b.survivors for b in used]))
-    return Pruning(tuple(used), first, rest)
+    names = _Names(problem, reserved)
+    bounds = {v: solver.bound(bounding(problem, [v])) for v in sorted(problem.free)}
+    exact = {v: solver.solve(problem.restricted([names.seeds([v])])) for v in bounds}
+    first = min(bounds, key=lambda v: bounds[v].cost + exact[v].cost)
+    chain, seeding, seeded = [first], [bounds[first]], exact[first]
+    while len(chain) < len(bounds) - 1:
+        found = _deeper(problem, solver, names, chain)
+        if found[1].cost + found[2].cost > _WORTH_A_LEVEL * seeded.cost:
+            break
+        chain.append(found[0])
+        seeding.append(found[1])
+        seeded = found[2]
+    limit = bounds[first].cost + exact[first].cost
+    sides = [
+        Side(v, bound, names.survivors([v]))
+        for v, bound in bounds.items()
+        if v != first and bound.cost <= limit
+    ]
+    levels = []
+    for depth, seed_bound in enumerate(seeding, 1):
+        variables = chain[:depth]
+        surviving = seed_bound
+        if depth > 1:
+            thin = [names.survivors(chain[: depth - 1])]
+            thin += [side.survivors for side in sides if side.variable == variables[-1]]
+            surviving = solver.bound(bounding(problem, variables).restricted(thin))
+        levels.append(
+            Level(
+                tuple(variables),
+                seed_bound,
+                surviving,
+                names.seeds(variables),
+                names.survivors(variables),
+            )
+        )
+    last = [levels[-1].survivors, *(s.survivors for s in sides if s.variable not in chain)]
+    return Pruning(tuple(levels), tuple(sides), seeded, solver.solve(problem.restricted(last)))
 
 
-def bounding(problem: Problem, variable: Variable) -> Problem:
-    """A problem of which the value bounds all groups with one value of ``variable``.
+def _deeper(
+    problem: Problem, solver: Solver, names: _Names, chain: Sequence[Variable]
+) -> tuple[Variable, Sum, Sum]:
+    """The variable that makes the best next level, its bound, and what is then left to evaluate."""
+    options = []
+    for variable in sorted(problem.free - set(chain)):
+        longer = [*chain, variable]
+        bound = solver.bound(bounding(problem, longer).restricted([names.seeds(chain)]))
+        options.append((variable, bound, solver.solve(problem.restricted([names.seeds(longer)]))))
+    return min(options, key=lambda option: option[1].cost + option[2].cost)
+
+
+class _Names:
+    """Names for seeds and survivors that no table has."""
+
+    def __init__(self, problem: Problem, reserved: frozenset[str]) -> None:
+        self.columns = column_names(problem.free)
+        self.reserved = reserved
+
+    def seeds(self, variables: Sequence[Variable]) -> Leaf:
+        return self._leaf("seeds", variables)
+
+    def survivors(self, variables: Sequence[Variable]) -> Leaf:
+        return self._leaf("survivors", variables)
+
+    def _leaf(self, kind: str, variables: Sequence[Variable]) -> Leaf:
+        joined = "_".join([kind, *(self.columns[v] for v in variables)])
+        name = free_name(joined, set(self.reserved))
+        columns = tuple(sorted((c, v) for v, c in column_names(variables).items()))
+        return Leaf(name, name, columns, keys=(frozenset(variables),))
+
+
+def bounding(problem: Problem, variables: Iterable[Variable]) -> Problem:
+    """A problem of which the value bounds all groups with one value of ``variables``.
 
     Each leaf gives up the other free variables and counts their most frequent values instead; a
     leaf with a key and nothing left counts at most once and goes.
     """
-    others = problem.free - {variable}
+    kept_free = frozenset(variables)
+    others = problem.free - kept_free
     leaves = []
     for leaf in problem.leaves:
         kept = tuple((c, v) for c, v in leaf.columns if v not in others)
@@ -77,7 +158,7 @@ def bounding(problem: Problem, variable: Variable) -> Problem:
             leaves.append(replace(leaf, columns=kept, maximised=gone, keys=keys))
     return Problem(
         leaves=tuple(leaves),
-        free=frozenset({variable}),
+        free=kept_free,
         inequalities=frozenset(p for p in problem.inequalities if p.variables.isdisjoint(others)),
         others=tuple(c for c in problem.others if c.variables.isdisjoint(others)),
     )
@@ -85,71 +166,67 @@ def bounding(problem: Problem, variable: Variable) -> Problem:
 
 def pruned_statement(pruning: Pruning, dialect: str, reserved: frozenset[str]) -> exp.Select:
     """One statement: bounds, seeds, the best of them, survivors, and the largest of all."""
-    building = Statement(dialect, reserved)
-    named: list[tuple[Bound, str, str]] = []
-    for bound in pruning.bounds:
-        rows, columns = building.totals(bound.total)
-        name = building.add(f"bound_{columns[bound.variable]}", rows)
-        named.append((bound, name, columns[bound.variable]))
-    first, source, key = named[0]
-    building.add(
-        str(first.seeds.table),
-        exp.select(column(key, source))
-        .from_(identifier(source))
-        .order_by(
-            exp.Ordered(this=column(RESULTS, source), desc=True),
-            exp.Ordered(this=column(key, source)),
+    return _Writer(pruning, Statement(dialect, reserved)).select()
+
+
+class _Writer:
+    def __init__(self, pruning: Pruning, building: Statement) -> None:
+        self.pruning = pruning
+        self.building = building
+
+    def select(self) -> exp.Select:
+        first, *deeper = self.pruning.levels
+        bound = self._bound(first.seeding)
+        sides = [(side, self._bound(side.total)) for side in self.pruning.sides]
+        self._seeds(first.seeds, bound)
+        for level in deeper:
+            self._seeds(level.seeds, self._bound(level.seeding))
+        best = self.building.add("best_seed", self._best(self.pruning.seeded, "seed_results"))
+        evaluated = None if deeper else first.seeds
+        self._survivors(first.survivors, bound, best, evaluated)
+        for side, side_bound in sides:
+            self._survivors(side.survivors, side_bound, best)
+        for level in deeper:
+            self._survivors(level.survivors, self._bound(level.surviving), best)
+        rest = self.building.add("best_survivor", self._best(self.pruning.rest, "survivor_results"))
+        both = exp.Greatest(this=column(RESULTS, best), expressions=[column(RESULTS, rest)])
+        return self.building.finished(
+            exp.select(exp.alias_(both, RESULTS))
+            .from_(identifier(best))
+            .join(identifier(rest), join_type="cross")
         )
-        .limit(_SEEDS),
-    )
-    best = building.add("best_seed", _best(building, pruning.seeded, "seed_results"))
-    for bound, name, key in named:
-        survivors = (
-            exp.select(column(key, name))
-            .from_(identifier(name))
+
+    def _bound(self, total: Sum) -> str:
+        rows, columns = self.building.totals(total)
+        return self.building.add("_".join(["bound", *columns.values()]), rows)
+
+    def _seeds(self, seeds: Leaf, bound: str) -> None:
+        keys = [column(c, bound) for c, _ in seeds.columns]
+        largest_first = exp.Ordered(this=column(RESULTS, bound), desc=True)
+        select = exp.select(*keys).from_(identifier(bound))
+        select = select.order_by(largest_first, *(exp.Ordered(this=k.copy()) for k in keys))
+        self.building.add(str(seeds.table), select.limit(_SEEDS))
+
+    def _survivors(
+        self, survivors: Leaf, bound: str, best: str, evaluated: Leaf | None = None
+    ) -> None:
+        keys = [column(c, bound) for c, _ in survivors.columns]
+        select = (
+            exp.select(*keys)
+            .from_(identifier(bound))
             .join(identifier(best), join_type="cross")
-            .where(exp.GT(this=column(RESULTS, name), expression=column(RESULTS, best)))
+            .where(exp.GT(this=column(RESULTS, bound), expression=column(RESULTS, best)))
         )
-        if bound is first:
-            seeds = str(first.seeds.table)
-            already = exp.select(column(key, seeds)).from_(identifier(seeds))
-            survivors = survivors.where(
-                exp.Not(this=exp.In(this=column(key, name), query=already.subquery()))
-            )
-        building.add(str(bound.survivors.table), survivors)
-    rest = building.add("best_survivor", _best(building, pruning.rest, "survivor_results"))
-    return building.finished(
-        exp.select(
-            exp.alias_(
-                exp.Greatest(this=column(RESULTS, best), expressions=[column(RESULTS, rest)]),
-                RESULTS,
-            )
-        )
-        .from_(identifier(best))
-        .join(identifier(rest), join_type="cross")
-    )
+        if evaluated is not None:
+            name = str(evaluated.table)
+            seeds = exp.select(*(column(c, name) for c, _ in evaluated.columns))
+            already = exp.In(this=keys[0].copy(), query=seeds.from_(identifier(name)).subquery())
+            select = select.where(exp.Not(this=already))
+        self.building.add(str(survivors.table), select)
 
-
-def _bound(problem: Problem, variable: Variable, solver: Solver, reserved: frozenset[str]) -> Bound:
-    easier = bounding(problem, variable)
-    found = solver.bound(easier)
-    names = column_names(problem.free)
-    key = column_names([variable])[variable]
-
-    def leaf(kind: str) -> Leaf:
-        name = free_name(f"{kind}_{names[variable]}", set(reserved))
-        return Leaf(name, name, ((key, variable),), keys=(frozenset({variable}),))
-
-    total = Sum(easier, (Term(1, found.join),), found.cost)
-    return Bound(variable, total, leaf("seeds"), leaf("survivors"))
-
-
-def _best(building: Statement, total: Sum, name: str) -> exp.Select:
-    rows, _ = building.totals(total)
-    kept = building.add(name, rows)
-    return exp.select(
-        exp.alias_(
-            exp.Coalesce(this=exp.Max(this=column(RESULTS, kept)), expressions=[emit.number(0)]),
-            RESULTS,
-        )
-    ).from_(identifier(kept))
+    def _best(self, total: Sum, name: str) -> exp.Select:
+        rows, _ = self.building.totals(total)
+        kept = self.building.add(name, rows)
+        largest = exp.Max(this=column(RESULTS, kept))
+        value = exp.Coalesce(this=largest, expressions=[emit.number(0)])
+        return exp.select(exp.alias_(value, RESULTS)).from_(identifier(kept))

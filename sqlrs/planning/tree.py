@@ -71,9 +71,14 @@ class Grouping:
     @property
     def counted(self) -> bool:
         """Whether a row carries a number of results, or stands for one."""
-        if self.distinct == self.keep:
+        if self.distinct == self.keep or self.unique:
             return any(is_counted(one) for one in self.join.inputs)
         return True
+
+    @cached_property
+    def unique(self) -> bool:
+        """Whether no two rows of the join agree on ``keep``, so that nothing is to be summed."""
+        return not self.largest and self.distinct is None and unique_rows(self.join, self.keep)
 
     @cached_property
     def canonical(self) -> Canonical:
@@ -85,8 +90,16 @@ class Grouping:
             for leaf in self.join.leaves
             for v in leaf.variables
         }
-        kind = (self.largest, self.output is None)
+        kind = (self.largest, self.output is None, self.counted)
         return canonical(self.join.leaves, tuple(self.join.applied), marks, kind)
+
+
+def unique_rows(join: Join, keep: frozenset[Variable]) -> bool:
+    """Whether a bag has at most one row for each value of the variables."""
+    return bool(keep) and all(
+        one.variables <= keep and (isinstance(one, Grouping) or bool(one.keys))
+        for one in join.inputs
+    )
 
 
 def is_counted(one: Input) -> bool:
