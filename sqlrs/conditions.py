@@ -28,6 +28,12 @@ _MIRRORED: dict[type[exp.Expr], type[exp.Expr]] = {
     exp.GTE: exp.LTE,
 }
 _SINGLE = (exp.Column, exp.Literal, exp.Placeholder, exp.Paren, exp.Null, exp.Boolean)
+_BY_VALUE = (
+    *(exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.In, exp.Between, exp.Is),
+    *(exp.NullSafeEQ, exp.NullSafeNEQ, exp.And, exp.Or, exp.Not, exp.Paren),
+    *(exp.Add, exp.Sub, exp.Mul, exp.Neg),
+    *(exp.Column, exp.Identifier, exp.Literal, exp.Null, exp.Boolean),
+)
 _OPERATORS: dict[type[exp.Expr], Callable[[Any, Any], bool]] = {
     exp.EQ: operator.eq,
     exp.NEQ: operator.ne,
@@ -90,6 +96,11 @@ def substituted(
     result: exp.Expr = tree.this
     result.pop()
     return mirrored(result)
+
+
+def reads_values_only(condition: exp.Expr) -> bool:
+    """Whether equal values make the condition equal, whatever their form (1.5, 1.50; 0.0, -0.0)."""
+    return all(isinstance(node, _BY_VALUE) for node in condition.walk())
 
 
 def column_at(place: Reference) -> exp.Column:

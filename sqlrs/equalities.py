@@ -87,6 +87,9 @@ class Equalities:
 def behave_alike(types: Iterable[ColumnType]) -> bool:
     """Whether equal values of these types can stand for each other in any expression."""
     distinct = set(types)
-    return len({t.family for t in distinct}) == 1 and all(
-        t.family in _ALIKE and not t.name.lower().startswith(("char", "bpchar")) for t in distinct
+    return len({t.family for t in distinct}) <= 1 and all(
+        t.family in _ALIKE
+        and t.collation is None
+        and not t.name.lower().startswith(("char(", "character(", "bpchar"))
+        for t in distinct
     )

@@ -229,6 +229,10 @@ def _check_form(node: exp.Expr, source: Source) -> None:
         ):
             raise source.refusal("unsupported", node)
     if isinstance(node, CONDITIONS):
+        rows = [part.unnest() for part in node.iter_expressions()]
+        widths = {len(row.expressions) if isinstance(row, exp.Tuple) else 1 for row in rows}
+        if len(widths) > 1 and not node.args.get("query"):
+            raise source.refusal("wrong_columns", node)
         for part in node.iter_expressions():
             if isinstance(part, exp.Escape) and isinstance(node, (exp.Like, exp.ILike)):
                 continue

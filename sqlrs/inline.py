@@ -305,8 +305,7 @@ class _Inliner:
         if join.args.get("method") == "NATURAL":
             shared = {name for name, _ in right.visible if name is not None}
             names = [name for name, _ in left.visible if name in shared and name is not None]
-            if not names:
-                raise self.source.refusal("join_form", join, "the tables share no column name")
+            self._check_natural(left, right, names, join)
             place_of: dict[str, exp.Expr] = dict.fromkeys(names, join)
         else:
             place_of = {fold(name, self.source.dialect): name for name in using or ()}
@@ -325,6 +324,17 @@ class _Inliner:
         if on is not None:
             self._condition(on, Scope(relations, visible, place.parent), place)
         return _Item(relations, visible)
+
+    def _check_natural(self, left: _Item, right: _Item, names: list[str], join: exp.Join) -> None:
+        if not names:
+            raise self.source.refusal("join_form", join, "the tables share no column name")
+        # One engine renames the second of two columns of one name, and would then join on that.
+        for item in (left, right):
+            known = [name for name, _ in item.visible]
+            if len(set(known)) < len(known):
+                raise self.source.refusal(
+                    "ambiguous_name", join, "a side of the NATURAL JOIN has a column name twice"
+                )
 
     def _merged(
         self,

@@ -19,7 +19,8 @@ _TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?")
 _ZONED = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d(:\d\d)?)")
 # A number that fits no 64-bit integer is read as another type by one engine or the other.
 _LARGEST = 2**63 - 1
-# Single precision rounds a literal in one engine and not in the other; char(n) pads its values.
+# Single precision rounds a literal in one engine and not in the other; char(n) pads its values, and
+# under a collation different texts may be equal.
 _DOUBLES = frozenset({"double", "double precision", "float8"})
 _PADDED = ("char(", "character(", "bpchar", "citext")
 _NUMBERS = frozenset({Family.INTEGER, Family.DECIMAL, Family.FLOAT})
@@ -106,9 +107,6 @@ def write_typed(constant: Constant, dialect: str) -> exp.Expr:
         literal = exp.Paren(this=literal)
     if constant.type.family in (Family.DECIMAL, Family.FLOAT):
         return exp.cast(literal, exp.DataType.build(constant.type.name, dialect=dialect))
-    if constant.type.collation is not None:
-        name = exp.to_identifier(constant.type.collation, quoted=True)
-        return exp.Collate(this=literal, expression=name)
     return literal
 
 
@@ -130,7 +128,8 @@ def _text(text: str, target: exp.DType | None, column: ColumnType) -> Value | No
     try:
         match column.family:
             case Family.TEXT if target in (None, kinds.TEXT, kinds.VARCHAR):
-                return None if column.name.lower().startswith(_PADDED) else text
+                special = column.collation is not None or column.name.lower().startswith(_PADDED)
+                return None if special else text
             case Family.DATE if target in (None, kinds.DATE) and _DATE.fullmatch(text):
                 return date.fromisoformat(text)
             case Family.TIMESTAMP if target in _PLAIN_TIMESTAMPS:

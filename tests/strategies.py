@@ -176,7 +176,9 @@ class _Writer:
             shared = [name for name in own if name in visible]
             ways = ["cross", "comma", "on"]
             if shared and all(visible.count(name) == 1 for name in shared):
-                ways += ["using", "natural"]
+                ways.append("using")
+                if len(set(visible)) == len(visible):
+                    ways.append("natural")
             way = self.pick(*ways)
             match way:
                 case "using":

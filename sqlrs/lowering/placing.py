@@ -20,13 +20,15 @@ from sqlrs.conditions import (
     column_at,
     holds,
     over_bare_columns,
+    reads_values_only,
     reference,
     references,
     substituted,
 )
 from sqlrs.equalities import behave_alike
+from sqlrs.errors import QueryRefused
 from sqlrs.flat import FlatQuery
-from sqlrs.literals import is_literal, write, write_typed
+from sqlrs.literals import write, write_typed
 from sqlrs.lowering.sorting import Relation, Sorted
 from sqlrs.query import Comparison, Constant, Filter, General, Inequality, Term, Variable
 
@@ -113,7 +115,7 @@ class Placement:
         if self._known_not_null(condition):
             return
         if len(_aliases(condition)) > 1:
-            condition = substituted(condition, self._written)
+            condition = self._with_constants(condition)
         single = len(_aliases(condition)) <= 1
         if single:
             self._filter(condition)
@@ -135,9 +137,17 @@ class Placement:
         joined = len(self.equal.members(place)) > 1 or self.equal.constant(place) is not None
         return joined or self._mentions[self.equal.leader(place)] > 0 or not self._nullable[place]
 
-    def _written(self, place: Reference) -> exp.Expr | None:
-        constant = self.equal.constant(place)
-        return None if constant is None else write_typed(constant, self.flat.source.dialect)
+    def _with_constants(self, condition: exp.Expr) -> exp.Expr:
+        """The condition with the literals of the columns that equal a constant."""
+        constants = {place: self.equal.constant(place) for place in references(condition)}
+        written = {place: constant for place, constant in constants.items() if constant is not None}
+        if not (reads_values_only(condition) or behave_alike(c.type for c in written.values())):
+            raise self._unlike(condition, *written)
+        dialect = self.flat.source.dialect
+        return substituted(
+            condition,
+            lambda place: write_typed(written[place], dialect) if place in written else None,
+        )
 
     def _holders(self, condition: exp.Expr) -> list[exp.Expr]:
         """The condition over each single atom that holds all its variables."""
@@ -158,7 +168,7 @@ class Placement:
     def _same_meaning(self, condition: exp.Expr, moved: dict[Reference, Reference]) -> bool:
         return all(
             old == new
-            or _is_by_value(condition)
+            or reads_values_only(condition)
             or behave_alike((self.equal.type_of(old), self.equal.type_of(new)))
             for old, new in moved.items()
         )
@@ -166,20 +176,23 @@ class Placement:
     def _general(self, condition: exp.Expr) -> None:
         names: dict[Variable, str] = {}
         for place in references(condition):
-            variable = self._variable(place)
-            names.setdefault(variable, f"v{len(names)}")
+            names.setdefault(self._variable(place), f"v{len(names)}")
             self.used.add(place)
             types = [self.equal.type_of(equal) for equal in self.equal.members(place)]
-            if len(types) > 1 and not behave_alike(types):
-                raise self.flat.source.refusal(
-                    "type_mismatch",
-                    condition,
-                    f"columns equal to {variable} may differ in form in this condition",
-                )
+            if len(types) > 1 and not (behave_alike(types) or reads_values_only(condition)):
+                raise self._unlike(condition, place)
         named = substituted(
             condition, lambda place: exp.Placeholder(this=names[self._variable(place)])
         )
         self.generals[General(canonical(named), tuple(names))] = None
+
+    def _unlike(self, condition: exp.Expr, *places: Reference) -> QueryRefused:
+        shown = " and ".join(".".join(place) for place in places)
+        return self.flat.source.refusal(
+            "type_mismatch",
+            condition,
+            f"values equal to {shown} may differ in form, which this condition could see",
+        )
 
     def _variable(self, place: Reference) -> Variable:
         term = self.terms[place]
@@ -204,18 +217,3 @@ def _aliases(condition: exp.Expr) -> set[str]:
 
 def _moved(condition: exp.Expr, moved: dict[Reference, Reference]) -> exp.Expr:
     return substituted(condition, lambda place: column_at(moved[place]))
-
-
-def _is_by_value(condition: exp.Expr) -> bool:
-    """Whether the condition sets a column against literals, so that equal values pass alike."""
-    if isinstance(condition, exp.Not):
-        return _is_by_value(condition.this.unnest())
-    if isinstance(condition, exp.In):
-        return isinstance(condition.this, exp.Column) and all(
-            map(is_literal, condition.expressions)
-        )
-    return (
-        isinstance(condition, exp.NEQ | exp.EQ)
-        and isinstance(condition.this, exp.Column)
-        and is_literal(condition.expression)
-    )

@@ -15,6 +15,7 @@ from sqlrs.functions import PURE_NAMES, PURE_NODES
 from sqlrs.query import Query
 from tests.compiler.schema import BIGINT, BOOLEAN, DATE, DECIMAL, DOUBLE, TEXT, TIMESTAMP, table
 
+CONNECTION = duckdb.connect()
 ROWS = """
     (5, -3, 2.5, 10.25, 'Hello World', 'lo', DATE '2024-02-29',
      TIMESTAMP '2024-02-29 13:14:15', TRUE),
@@ -86,8 +87,7 @@ def _same_rows(run: Callable[[str], list[object]], condition: str, dialect: str)
 
 @pytest.mark.parametrize("condition", BOTH + DUCKDB)
 def test_duckdb_reads_the_compiled_condition_as_the_written_one(condition: str) -> None:
-    with duckdb.connect() as connection:
-        _same_rows(lambda sql: connection.execute(sql).fetchall(), condition, "duckdb")
+    _same_rows(lambda sql: CONNECTION.execute(sql).fetchall(), condition, "duckdb")
 
 
 @pytest.mark.postgres

@@ -66,7 +66,7 @@ EXCLUDE (a)|t0|r|-|[1]|ASOF|POSITIONAL|FROM|SELECT|INNER|JOIN|NULL|TRUE|IS TRUE|
 
 
 @given(st.data())
-@settings(max_examples=200)
+@settings(max_examples=120)
 def test_mangled_text_is_refused_or_counted_as_the_engine_counts_it(data: st.DataObject) -> None:
     database = data.draw(databases(max_rows=3))
     words = data.draw(queries(database.catalog, ALL)).split(" ")

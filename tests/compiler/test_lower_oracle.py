@@ -21,7 +21,7 @@ def _counted(database: TinyDatabase, sql: str) -> int:
 
 
 @given(st.data())
-@settings(max_examples=150)
+@settings(max_examples=120)
 def test_the_compiled_query_counts_what_the_sql_counts(data: st.DataObject) -> None:
     database = data.draw(databases())
     sql = data.draw(queries(database.catalog, ALL))
