@@ -33,7 +33,8 @@ class Names:
 
     @classmethod
     def of(cls, residual: Residual) -> Names:
-        across = [p for p in residual.comparisons if not p.variables.isdisjoint(residual.external)]
+        """Names for the boundary, for what is set against external variables, and the output."""
+        across = [p for p in residual.predicates if not p.variables.isdisjoint(residual.external)]
         compared = frozenset[Variable]().union(*(p.variables for p in across)) - residual.external
         output = residual.output or frozenset()
         return cls(
@@ -44,9 +45,11 @@ class Names:
 
     @property
     def keys(self) -> list[str]:
+        """The names of the boundary's columns."""
         return [name for _, name in self.boundary]
 
     def all(self) -> Iterable[tuple[Variable, str]]:
+        """Every variable with its name; one variable may have several."""
         return (*self.boundary, *self.compared, *self.output)
 
 
@@ -103,16 +106,16 @@ def external_plan(residual: Residual) -> Sweep | Domain:
 
 
 def grouped_rows(residual: Residual, names: Names) -> exp.Select:
-    """The residual's rows without the external comparisons, counted per value of what matters."""
-    inside = frozenset(p for p in residual.comparisons if p.variables <= residual.variables)
+    """The residual's rows without external predicates, counted per value of what matters."""
+    held = residual.variables
     internal = Residual(
         query=residual.query,
         members=residual.members,
         boundary=residual.boundary,
         external=frozenset(),
         inequalities=residual.inequalities,
-        comparisons=inside,
-        generals=residual.generals,
+        comparisons=frozenset(p for p in residual.comparisons if p.variables <= held),
+        generals=tuple(p for p in residual.generals if p.variables <= held),
     )
     joined, places = join_of(internal)
     wanted = list(dict(names.all()))

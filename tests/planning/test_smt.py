@@ -1,0 +1,166 @@
+"""The solver's values against brute force over every external value of a domain beyond the data."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from datetime import date, timedelta
+from itertools import combinations
+
+import duckdb
+import pytest
+import sqlglot
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from sqlglot import exp
+
+from sqlrs.catalog import ColumnType, Family
+from sqlrs.errors import EngineFailed
+from sqlrs.planning.smt import Solved, solvable, understood
+from sqlrs.query import General, Query, Variable
+from sqlrs.residuals import Reading, Residual, Residuals, subsets
+from tests import brute
+from tests.builders import INTEGER, TEXT, atom, query, table
+
+DATE = ColumnType(Family.DATE, "DATE")
+R = table("r", "x", "y", nullable="x y")
+CONNECTION = duckdb.connect(config={"threads": 1})
+
+
+def condition(text: str) -> exp.Expression:
+    """A predicate over v0, v1, … as the compiler writes it."""
+    tree = sqlglot.parse_one(text, dialect="duckdb")
+    return tree.transform(
+        lambda n: exp.Placeholder(this=n.name) if isinstance(n, exp.Column) else n
+    )
+
+
+def by_database(tree: Hashable, values: object) -> bool:
+    """The truth of a condition for given arguments, asked of DuckDB."""
+    assert isinstance(tree, exp.Expression)
+    assert isinstance(values, tuple)
+
+    def placed(node: exp.Expression) -> exp.Expression:
+        if not isinstance(node, exp.Placeholder):
+            return node
+        value = values[int(node.name[1:])]
+        return exp.cast(exp.convert(value), "DATE" if isinstance(value, date) else "BIGINT")
+
+    sql = exp.select(tree.copy().transform(placed)).sql(dialect="duckdb")
+    row = CONNECTION.execute(sql).fetchone()
+    assert row is not None
+    return row[0] is True
+
+
+def load(q: Query, rows: brute.Database) -> None:
+    for each in {a.table.label: a.table for a in q.atoms}.values():
+        columns = ", ".join(f"{c.name} {c.type.name}" for c in each.columns)
+        CONNECTION.execute(f"CREATE OR REPLACE TABLE {each.name} ({columns})")
+        for row in rows[each.label]:
+            CONNECTION.execute(f"INSERT INTO {each.name} VALUES ({', '.join('?' * len(row))})", row)
+
+
+def solve(residual: Residual, seconds: float = 60) -> int:
+    plan = Solved(residual, seconds)
+    return plan.solve(CONNECTION.execute(plan.statement().sql(dialect="duckdb")).fetchall())
+
+
+TEXTS = [
+    "v0 + v1 < 4",
+    "v0 % 2 = v1 % 2",
+    "ABS(v0 - v1) <= 1",
+    "v0 - v1 >= 0 AND v0 - v1 <= 2",
+    "v0 < v1 OR v0 + v1 = 3",
+    "NOT (v0 * v1 = 2)",
+    "v0 IN (v1, v1 + 2)",
+    "2 * v0 <> v1 + 1",
+]
+
+
+@st.composite
+def problems(draw: st.DrawFn) -> tuple[Query, brute.Database]:
+    names = "abcd"
+    atoms = [
+        atom(R, draw(st.sampled_from(names)), draw(st.sampled_from(names)))
+        for _ in range(draw(st.integers(2, 3)))
+    ]
+    used = sorted({v.name for a in atoms for v in a.variables})
+    assume(len(used) > 1)
+    pairs = list(combinations(used, 2))
+    generals = [
+        (condition(draw(st.sampled_from(TEXTS))), " ".join(draw(st.sampled_from(pairs))))
+        for _ in range(draw(st.integers(1, 2)))
+    ]
+    less = draw(st.lists(st.sampled_from(pairs), max_size=1))
+    distinct = draw(st.one_of(st.none(), st.sampled_from(used)))
+    value = st.one_of(st.none(), st.integers(0, 4))
+    rows = draw(st.lists(st.tuples(value, value), max_size=4))
+    return query(*atoms, general=generals, less=less, distinct=distinct), {"r": rows}
+
+
+@settings(max_examples=40, deadline=None)
+@given(problems())
+def test_equal_to_brute_force(problem: tuple[Query, brute.Database]) -> None:
+    q, rows = problem
+    load(q, rows)
+    residuals = Residuals(q, Reading(solved=solvable(q)))
+
+    def domain(_: Variable) -> list[object]:
+        return [None, *range(-6, 11)]
+
+    known: dict[tuple[Hashable, object], bool] = {}
+
+    def evaluate(tree: Hashable, values: object) -> bool:
+        if (tree, values) not in known:
+            known[tree, values] = by_database(tree, values)
+        return known[tree, values]
+
+    for members in subsets(q.everything):
+        residual = residuals.of(members)
+        if 0 < len(residual.external) < 3 and len(residuals.parts(members)) == 1:
+            expected = brute.residual_value(residual, rows, domain=domain, evaluate=evaluate)
+            assert solve(residual) == expected
+
+
+def test_visits_within_seven_days() -> None:
+    """The best external day allows a window of fifteen days, wherever it lies."""
+    visit = table("visit", "patient", "day", types={"day": DATE})
+    within = condition("ABS(v0 - v1) <= 7")
+    q = query(atom(visit, "p", "d"), atom(visit, "p", "e"), general=[(within, "d e")])
+    start = date(2024, 2, 20)
+    days = [0, 3, 14, 15, 16, 40, 41]
+    rows: brute.Database = {"visit": [(1, start + timedelta(days=d)) for d in days]}
+    load(q, rows)
+    residual = Residuals(q, Reading(solved=solvable(q))).of(frozenset({0}))
+    assert solve(residual) == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "expected"),
+    [
+        ("v0 + v1 < 10", INTEGER, True),
+        ("v0 + INTERVAL '7' DAY >= v1", DATE, True),
+        ("v0 - v1 <= 7", DATE, True),
+        ("v0 + v1 < 10", DATE, False),
+        ("v0 / v1 < 10", INTEGER, False),
+        ("v0 % v1 = 0", INTEGER, False),
+        ("SQRT(v0) < v1", INTEGER, False),
+        ("v0 IS NULL OR v0 < v1", INTEGER, False),
+        ("COALESCE(v0, v1) < 3", INTEGER, False),
+        ("v0 || v1 = 'a'", TEXT, False),
+    ],
+)
+def test_what_is_understood_is_decided_from_the_predicate(
+    text: str, kind: ColumnType, expected: bool
+) -> None:
+    arguments = (Variable("x", kind), Variable("y", kind))
+    assert understood(General(condition(text), arguments)) == expected
+
+
+def test_reaching_the_limit_raises() -> None:
+    hard = condition("v0 * v0 * v0 + v1 * v1 * v1 = v2 * v2 * v2 + 33")
+    q = query(atom(R, "a", "b"), atom(R, "c", "d"), general=[(hard, "b c d")])
+    load(q, {"r": [(0, i) for i in range(2, 60)]})
+    residual = Residuals(q, Reading(solved=solvable(q))).of(frozenset({0}))
+    with pytest.raises(EngineFailed) as caught:
+        solve(residual, seconds=0.05)
+    assert caught.value.code == "solver_limit"
