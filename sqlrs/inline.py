@@ -19,13 +19,13 @@ from sqlrs.flat import (
     operand,
     stand_at,
 )
+from sqlrs.from_items import Columns, FromItem, alias_name, joined, named, renamed
 from sqlrs.names import Relation, Scope, find_table, fold, fold_stored
 from sqlrs.parse import ParsedSelect, parse
 from sqlrs.source import Source
 
 MAX_TABLES = 64
 _LONGEST_ALIAS = 60
-Columns = tuple[tuple[str | None, exp.Expr], ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,15 +53,6 @@ class _Body:
 
     scope: Scope
     distinct: tuple[exp.Expr, ...] | None
-
-
-@dataclass(frozen=True, eq=False)
-class _Item:
-    """An item of FROM: the relations it names, and the columns that need no alias."""
-
-    relations: tuple[Relation, ...]
-    visible: Columns
-    distinct: tuple[exp.Expr, ...] | None = None
 
 
 def inline(parsed: ParsedSelect, catalog: Catalog) -> FlatQuery:
@@ -177,7 +168,7 @@ class _Inliner:
 
     # Items of FROM.
 
-    def _item(self, tree: exp.Expr, place: _Place) -> _Item:
+    def _item(self, tree: exp.Expr, place: _Place) -> FromItem:
         if isinstance(tree, exp.Table):
             item = self._table(tree, place)
         elif isinstance(tree, exp.Subquery):
@@ -190,31 +181,33 @@ class _Inliner:
             item = self._joined(item, join, place)
         return item
 
-    def _subquery(self, tree: exp.Subquery, place: _Place) -> _Item:
+    def _subquery(self, tree: exp.Subquery, place: _Place) -> FromItem:
         inner = tree.this
         alias = tree.args.get("alias")
         if isinstance(inner, exp.Select):
-            name = self._alias_name(alias)
+            name = alias_name(alias, self.source)
             columns, distinct = self._derived(inner, place, name or "")
-            return self._named(name, columns, alias, distinct)
+            return named(name, columns, alias, distinct, self.source)
         if not isinstance(inner, exp.Table | exp.Subquery):
             raise self.source.refusal("table_form", tree)
         item = self._item(inner, place)
         if alias is None:
             return item
-        return self._named(self._alias_name(alias), item.visible, alias, item.distinct)
+        return named(
+            alias_name(alias, self.source), item.visible, alias, item.distinct, self.source
+        )
 
-    def _table(self, tree: exp.Table, place: _Place) -> _Item:
+    def _table(self, tree: exp.Table, place: _Place) -> FromItem:
         alias = tree.args.get("alias")
-        name = self._alias_name(alias) or fold(tree.this, self.source.dialect)
+        name = alias_name(alias, self.source) or fold(tree.this, self.source.dialect)
         common = place.known.get(fold(tree.this, self.source.dialect))
         if common is not None and tree.args.get("db") is None:
             columns, distinct = self._common_table(common, _within(place, name))
-            return self._named(name, columns, alias, distinct)
+            return named(name, columns, alias, distinct, self.source)
         entry = find_table(tree, self.catalog, self.source)
         if isinstance(entry, View):
             columns, distinct = self._view(entry, tree, _within(place, name))
-            return self._named(name, columns, alias, distinct)
+            return named(name, columns, alias, distinct, self.source)
         if len(self.occurrences) >= MAX_TABLES:
             raise self.source.refusal(
                 "too_complex", tree, f"more than {MAX_TABLES} tables are joined"
@@ -231,14 +224,14 @@ class _Inliner:
             )
             for column in entry.columns
         )
-        return self._named(name, own, alias, None)
+        return named(name, own, alias, None, self.source)
 
     def _common_table(
         self, common: _CommonTable, place: _Place
     ) -> tuple[Columns, tuple[exp.Expr, ...] | None]:
         inner = _Place(common.known, None, place.outer, place.prefix, place.views)
         columns, distinct = self._select(common.tree.this, inner)
-        return self._renamed(columns, common.tree.args["alias"]), distinct
+        return renamed(columns, common.tree.args["alias"], self.source), distinct
 
     def _view(
         self, view: View, tree: exp.Table, place: _Place
@@ -283,10 +276,10 @@ class _Inliner:
                 columns += self._all_columns_of(output, scope)
             else:
                 value = self._resolve(output.unalias(), scope)
-                named = output.args.get("alias") if isinstance(output, exp.Alias) else None
-                if named is None and isinstance(output, exp.Column):
-                    named = output.this
-                columns.append((fold(named, self.source.dialect) if named else None, value))
+                name = output.args.get("alias") if isinstance(output, exp.Alias) else None
+                if name is None and isinstance(output, exp.Column):
+                    name = output.this
+                columns.append((fold(name, self.source.dialect) if name else None, value))
         return tuple(columns)
 
     def _all_columns_of(self, star: exp.Column, scope: Scope) -> Columns:
@@ -296,87 +289,16 @@ class _Inliner:
                 return relation.columns
         raise self.source.refusal("unknown_table", star, f"no table here is called {alias}")
 
-    def _joined(self, left: _Item, join: exp.Join, place: _Place) -> _Item:
+    def _joined(self, left: FromItem, join: exp.Join, place: _Place) -> FromItem:
         right = self._item(join.this, place)
         if left.distinct is not None or right.distinct is not None:
             raise self.source.refusal("distinct", join)
-        relations = left.relations + right.relations
-        using = join.args.get("using")
-        if join.args.get("method") == "NATURAL":
-            shared = {name for name, _ in right.visible if name is not None}
-            names = [name for name, _ in left.visible if name in shared and name is not None]
-            self._check_natural(left, right, names, join)
-            place_of: dict[str, exp.Expr] = dict.fromkeys(names, join)
-        else:
-            place_of = {fold(name, self.source.dialect): name for name in using or ()}
-        pairs = {
-            name: (self._only(left, name, at), self._only(right, name, at))
-            for name, at in place_of.items()
-        }
-        for name, (one, other) in pairs.items():
-            equality = exp.EQ(this=one.copy(), expression=other.copy())
-            span = self.source.span(place_of[name])
-            stand_at(equality, span.start, span.end - 1)
-            self.conditions.append(equality)
-        rest = tuple(column for column in right.visible if column[0] not in pairs)
-        visible = self._merged(left.visible, pairs) + rest
+        both, equalities = joined(left, right, join, self.source)
+        self.conditions += equalities
         on = join.args.get("on")
         if on is not None:
-            self._condition(on, Scope(relations, visible, place.parent), place)
-        return _Item(relations, visible)
-
-    def _check_natural(self, left: _Item, right: _Item, names: list[str], join: exp.Join) -> None:
-        if not names:
-            raise self.source.refusal("join_form", join, "the tables share no column name")
-        # One engine renames the second of two columns of one name, and would then join on that.
-        for item in (left, right):
-            known = [name for name, _ in item.visible]
-            if len(set(known)) < len(known):
-                raise self.source.refusal(
-                    "ambiguous_name", join, "a side of the NATURAL JOIN has a column name twice"
-                )
-
-    def _merged(
-        self,
-        left: Columns,
-        pairs: Mapping[str, tuple[exp.Expr, exp.Expr]],
-    ) -> Columns:
-        if self.source.dialect != "postgres":
-            return left
-        first = tuple((name, one) for name, (one, _) in pairs.items())
-        return first + tuple(column for column in left if column[0] not in pairs)
-
-    def _only(self, item: _Item, name: str, at: exp.Expr) -> exp.Expr:
-        found = [meaning for known, meaning in item.visible if known == name]
-        if len(found) == 1:
-            return found[0]
-        if found:
-            raise self.source.refusal("ambiguous_name", at, f"{name} can mean several columns")
-        raise self.source.refusal("unknown_column", at, f"there is no column {name} on both sides")
-
-    def _named(
-        self,
-        name: str | None,
-        columns: Columns,
-        alias: exp.Expr | None,
-        distinct: tuple[exp.Expr, ...] | None,
-    ) -> _Item:
-        renamed = self._renamed(columns, alias)
-        return _Item((Relation(name, renamed),), renamed, distinct)
-
-    def _renamed(self, columns: Columns, alias: exp.Expr | None) -> Columns:
-        names = (alias.args.get("columns") or []) if alias is not None else []
-        if len(names) > len(columns):
-            raise self.source.refusal("wrong_columns", names[len(columns)])
-        new = [fold(name, self.source.dialect) for name in names]
-        return tuple(
-            (new[i] if i < len(new) else name, value) for i, (name, value) in enumerate(columns)
-        )
-
-    def _alias_name(self, alias: exp.Expr | None) -> str | None:
-        if alias is None or alias.this is None:
-            return None
-        return fold(alias.this, self.source.dialect)
+            self._condition(on, Scope(both.relations, both.visible, place.parent), place)
+        return both
 
     def _unique(self, prefix: str, name: str) -> str:
         base = f"{prefix}_{name}" if prefix else name
