@@ -16,10 +16,10 @@ from sqlrs.source import Source
 # Words whose meaning is in the kind of the node that they make.
 _WORDS = frozenset(
     """
-    all and as between both case cast ceil ceiling cross date_part distinct else end escape exists
-    extract false floor for from if ilike in inner interval is isnull join leading like materialized
-    natural not notnull null on or position select similar_to substring substr then trailing
-    trim true try_cast unknown using when where with
+    all and any array as between both case cast ceil ceiling cross date_part distinct else end
+    escape exists extract false floor for from if ilike in inner interval is isnull join leading
+    like materialized natural not notnull null on or position select similar_to substring substr
+    then trailing trim true try_cast unknown using when where with
     """.split()  # noqa: SIM905
 )
 _VALUES = frozenset({TokenType.STRING, TokenType.NUMBER, TokenType.IDENTIFIER})

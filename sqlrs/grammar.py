@@ -9,6 +9,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from sqlrs.functions import PURE_NAMES, PURE_NODES, VOLATILE_NAMES, VOLATILE_NODES
+from sqlrs.literals import is_literal
 from sqlrs.source import Source
 
 _BINARY = frozenset({"this", "expression"})
@@ -72,6 +73,8 @@ _NODES: dict[type[exp.Expr], frozenset[str]] = {
     exp.SimilarTo: _BINARY | {"negate"},
     exp.Escape: _BINARY,
     exp.Tuple: frozenset({"expressions"}),
+    exp.Any: _UNARY,
+    exp.Array: frozenset({"expressions", "bracket_notation"}),
     # Values.
     exp.Literal: frozenset({"this", "is_string"}),
     exp.Boolean: _UNARY,
@@ -118,7 +121,6 @@ _REFUSED_NODES: dict[type[exp.Expr], str] = {
     exp.Values: "table_form",
     exp.Unnest: "table_form",
     exp.Pivot: "table_form",
-    exp.Any: "subquery",
     exp.All: "subquery",
     exp.Placeholder: "parameter",
     exp.Parameter: "parameter",
@@ -221,6 +223,10 @@ def _check_form(node: exp.Expr, source: Source) -> None:
             raise source.refusal("syntax_error", node)
         case exp.Tuple() if not node.expressions:
             raise source.refusal("syntax_error", node)
+        case exp.Any() if not _is_literal_array(node.this.unnest()):
+            raise source.refusal("subquery", node)
+        case exp.Array() if not isinstance(node.parent, exp.Any | exp.Paren):
+            raise source.refusal("unsupported", node)
         case exp.Is() if not isinstance(node.expression, (exp.Null, exp.Boolean)):
             raise source.refusal("unsupported", node)
         case exp.Var() if not isinstance(
@@ -240,6 +246,11 @@ def _check_form(node: exp.Expr, source: Source) -> None:
                 continue
             if isinstance(part, (*CONDITIONS, exp.Not, exp.And, exp.Or)):
                 raise source.refusal("ambiguous_condition", node)
+
+
+def _is_literal_array(node: exp.Expr) -> bool:
+    """Whether it is ARRAY[1, 2]: PostgreSQL prints IN (1, 2) as = ANY (ARRAY[1, 2]) in views."""
+    return isinstance(node, exp.Array) and all(map(is_literal, node.expressions))
 
 
 def _check_join(join: exp.Join, source: Source) -> None:

@@ -128,3 +128,16 @@ def test_functions_that_the_owner_declares_are_known() -> None:
     assert code(sql, Catalog("duckdb", (base,))) == "unknown_function"
     known = Catalog("duckdb", (base,), functions=frozenset({"soundex", "st_area"}))
     assert len(compiled(sql, known).atoms[0].filters) == 2
+
+
+def test_a_view_as_postgres_prints_it_can_be_read() -> None:
+    base = table("t", x=BIGINT, y=TEXT)
+    printed = """ SELECT a.x,
+    b.y AS other
+   FROM t a
+     JOIN t b ON a.x = b.x
+  WHERE ((a.y)::text = ANY (ARRAY['p'::text, 'q'::text])) AND (b.y ~~ 'p%'::text);"""
+    known = Catalog("postgres", (base,), (View("v", printed),), search_path=("public",))
+    query = compiled("SELECT count(*) FROM v WHERE other = 'pp'", known)
+    assert [len(atom.filters) for atom in query.atoms] == [1, 1]
+    assert str(dict(query.atoms[1].terms)["y"]) == "'pp'"
