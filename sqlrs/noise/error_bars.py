@@ -12,11 +12,11 @@ from fractions import Fraction
 
 from sqlrs.epsilon import parse_epsilon
 from sqlrs.errors import UsageError
-from sqlrs.noise.exponential import exp_negative_upper, round_up
+from sqlrs.noise.exponential import round_up
+from sqlrs.noise.geometric import two_sided_geometric
 from sqlrs.noise.mechanism import Mechanism
-from sqlrs.noise.randomness import RandomBits, coin
+from sqlrs.noise.randomness import RandomBits
 from sqlrs.noise.sequence import LazySequence
-from sqlrs.noise.weights import SIGNIFICANT_BITS
 from sqlrs.noise.width import GRID_BITS, width_multiple
 
 DEFAULT_COVERAGE = Fraction(19, 20)
@@ -38,14 +38,15 @@ class ErrorBars:
         self.epsilon = parse_epsilon(epsilon2)
         self.coverage = coverage
         self._mechanism = mechanism
-        self._decay = round_up(exp_negative_upper(Fraction(self.epsilon)), SIGNIFICANT_BITS)
         self._grid = Grid(1 / mechanism.weights.decay)
-        self.multiple = width_multiple(mechanism, self._grid.step, self._decay, 1 - coverage)
+        self.multiple = width_multiple(
+            mechanism, self._grid.step, Fraction(self.epsilon), 1 - coverage
+        )
 
     def interval(self, answer: int, sensitivity: Fraction, bits: RandomBits) -> tuple[int, int]:
         """The interval around a released answer. It reveals the sensitivity, at cost `epsilon`."""
         target = self._mechanism.scale(sensitivity) * self.multiple
-        index = self._grid.index(target) + two_sided_geometric(self._decay, bits)
+        index = self._grid.index(target) + two_sided_geometric(Fraction(self.epsilon), bits)
         half = math.ceil(self._grid.value(max(index, 0)))
         return answer - half, answer + half
 
@@ -86,16 +87,3 @@ class Grid:
         """h_index, for an index of at least 0."""
         used = (level for level in range(index.bit_length()) if index >> level & 1)
         return math.prod((self._levels[level] for level in used), start=Fraction(1))
-
-
-def two_sided_geometric(decay: Fraction, bits: RandomBits) -> int:
-    """An integer y with probability proportional to decay**|y|, exactly."""
-    while True:
-        size = 0
-        while coin(decay.numerator, decay.denominator, bits):
-            size += 1
-        # Zero would come up under either sign: it counts under one of them only.
-        if not bits.bits(1):
-            return size
-        if size:
-            return -size

@@ -24,9 +24,31 @@ def exp_lower(exponent: Fraction) -> Fraction:
     return Fraction(total, 1 << _PRECISION)
 
 
+def exp_upper(exponent: Fraction) -> Fraction:
+    """A rational just above e**exponent, for exponent >= 0.
+
+    Each term is rounded up. From the index 2 * exponent on a term is at most half of the one
+    before, so the terms left out sum to no more than the last one taken, which is added again.
+    """
+    if exponent < 0:
+        raise ValueError("the series bounds e**x from above for x >= 0 only")
+    term = total = 1 << _PRECISION
+    index = 1
+    while term > 1 or index <= 2 * exponent:
+        term = -(-term * exponent.numerator // (exponent.denominator * index))
+        total += term
+        index += 1
+    return Fraction(total + term, 1 << _PRECISION)
+
+
 def exp_negative_upper(exponent: Fraction) -> Fraction:
     """A rational just above e**-exponent, for exponent >= 0."""
     return 1 / exp_lower(exponent)
+
+
+def exp_negative_lower(exponent: Fraction) -> Fraction:
+    """A rational just below e**-exponent, for exponent >= 0."""
+    return 1 / exp_upper(exponent)
 
 
 def round_up(value: Fraction, significant_bits: int) -> Fraction:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from sqlrs.errors import UsageError
+from sqlrs.noise.exponential import exp_negative_lower, exp_negative_upper
 from sqlrs.noise.mechanism import Mechanism
 
 GRID_BITS = 128
@@ -23,13 +24,13 @@ _BLOCK = 256
 
 
 def width_multiple(
-    mechanism: Mechanism, step: Fraction, decay: Fraction, miss: Fraction
+    mechanism: Mechanism, step: Fraction, epsilon: Fraction, miss: Fraction
 ) -> Fraction:
     """A multiple u such that an interval of u published scales misses with chance at most `miss`.
 
-    `step` is the ratio of the grid, `decay` the ratio of the geometric noise on its index.
+    `step` is the ratio of the grid; the noise on its index falls by e**-epsilon a step.
     """
-    joint = JointTail(mechanism, step, decay, miss)
+    joint = JointTail(mechanism, step, epsilon, miss)
     high = 1
     while not joint.holds(Fraction(high)):
         high *= 2
@@ -53,7 +54,7 @@ class JointTail:
     """The chance that the noise leaves the interval, over the noise on the grid as well."""
 
     def __init__(
-        self, mechanism: Mechanism, step: Fraction, decay: Fraction, miss: Fraction
+        self, mechanism: Mechanism, step: Fraction, epsilon: Fraction, miss: Fraction
     ) -> None:
         self._mechanism = mechanism
         self._allowed = _floor(miss)
@@ -61,10 +62,11 @@ class JointTail:
         block = max(1, int(1 / (_BLOCK * (step - 1))))
         self._rise = _power_down(_floor(step), block)
         self._fall = _power_down(_floor(1 / (step * (1 + GRID_SLACK))), block)
-        self._kept = _power_up(_ceil(decay), block)
-        self._spent = _ONE - _power_down(_floor(decay), block)
-        self._mass_from_zero = _ceil(1 / (1 + decay))
-        self._mass_below_zero = _ceil(decay / (1 + decay))
+        low, high = exp_negative_lower(epsilon), exp_negative_upper(epsilon)
+        self._kept = _power_up(_ceil(high), block)
+        self._spent = _ONE - _power_down(_floor(low), block)
+        self._mass_from_zero = _ceil(1 / (1 + low))
+        self._mass_below_zero = _ceil(high / (1 + high))
 
     def holds(self, multiple: Fraction) -> bool:
         """Whether an upper bound of the chance to miss is small enough at this multiple."""

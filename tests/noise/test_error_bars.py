@@ -1,5 +1,4 @@
 import math
-from collections import defaultdict
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
@@ -11,15 +10,14 @@ from hypothesis import strategies as st
 import sqlrs.noise.error_bars
 from sqlrs.errors import UsageError
 from sqlrs.noise import Cauchy, ErrorBars, Mechanism, PolyLaplace
-from sqlrs.noise.error_bars import Grid, two_sided_geometric
+from sqlrs.noise.error_bars import Grid
 from sqlrs.noise.width import GRID_SLACK
 from tests.noise.oracle import (
     deviation_allowed,
-    exponential_bounds,
     quartic_sum_bounds,
     quartic_weight,
 )
-from tests.noise.sources import CutOffError, Decisions, SeededBits, walk
+from tests.noise.sources import SeededBits
 
 SEED = 20240609
 SAMPLES = 8_000
@@ -99,57 +97,12 @@ def test_a_grid_finer_than_the_smoothness_would_not_do() -> None:
     assert fine.index(mechanism.ratio**4) - fine.index(mechanism.ratio**2) >= 2
 
 
-# The noise on the index.
-
-
-class OneAttempt(Decisions):
-    """Cuts runs of more than four successes, and second attempts."""
-
-    def __init__(self, prefix: list[int]) -> None:
-        super().__init__(prefix)
-        self._signed = False
-
-    def coin(self, numerator: int, denominator: int, source: object = None) -> bool:
-        if self._signed or len(self.taken) > 4:
-            raise CutOffError
-        return super().coin(numerator, denominator)
-
-    def bits(self, count: int) -> int:
-        self._signed = True
-        return super().bits(count)
-
-
-def test_the_noise_on_the_index_is_two_sided_geometric(monkeypatch: pytest.MonkeyPatch) -> None:
-    decay = Fraction(7, 10)
-    found: dict[int, Fraction] = defaultdict(Fraction)
-
-    def sampler(decisions: Decisions) -> int:
-        monkeypatch.setattr(sqlrs.noise.error_bars, "coin", decisions.coin)
-        return two_sided_geometric(decay, decisions)
-
-    for noise, probability in walk(sampler, OneAttempt):
-        found[noise] += probability
-    assert sorted(found) == list(range(-4, 5))
-    for noise, probability in found.items():
-        assert probability == (1 - decay) / 2 * decay ** abs(noise)
-
-
-@pytest.mark.parametrize("epsilon", ["0.000001", "0.02", "0.2", "1", "20"])
-def test_one_index_costs_no_more_than_epsilon(epsilon: str) -> None:
-    """The ratio of probabilities one index apart is the decay: at least e**-epsilon."""
-    bars = ErrorBars(Decimal(epsilon), PolyLaplace(Decimal("0.000005"), 10))
-    low, high = exponential_bounds(Fraction(epsilon))
-    assert bars._decay * low >= 1
-    assert bars._decay * high <= 1 + Fraction(1, 2**62)
-    assert bars._decay < 1
-
-
 # Coverage.
 
 
 def miss_chance(bars: ErrorBars, mechanism: Mechanism, sensitivity: Fraction) -> float:
     """The chance that the interval misses the true count: a sum over the noise on the index."""
-    decay = float(bars._decay)
+    decay = math.exp(-float(bars.epsilon))
     scale = mechanism.scale(sensitivity)
     index = bars._grid.index(scale * bars.multiple)
     above = sizes_above(mechanism, scale)
@@ -268,6 +221,18 @@ def test_bars_too_wide_to_be_of_use_are_refused_before_any_data() -> None:
     with pytest.raises(UsageError, match="too wide") as caught:
         ErrorBars(Decimal("0.0001"), PolyLaplace(Decimal(1), 2))
     assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "shape", "epsilon2"),
+    [("1000", 2, "1000"), ("0.000001", 64, "0.000001"), ("0.000001", 2, "0.000001")],
+)
+def test_extreme_parameters_work(epsilon: str, shape: int, epsilon2: str) -> None:
+    mechanism = PolyLaplace(Decimal(epsilon), shape)
+    bars = ErrorBars(Decimal(epsilon2), mechanism)
+    low, high = bars.interval(7, Fraction(3), SeededBits(SEED))
+    assert low < 7 < high
+    assert isinstance(mechanism.sample(Fraction(10**50), SeededBits(SEED)), int)
 
 
 def test_descriptions_hold_public_parameters_only() -> None:

@@ -4,7 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sqlrs.noise.exponential import exp_lower, exp_negative_upper, round_up
+from sqlrs.noise.exponential import (
+    exp_lower,
+    exp_negative_lower,
+    exp_negative_upper,
+    exp_upper,
+    round_up,
+)
 from tests.noise.oracle import exponential_bounds
 
 TINY = Fraction(1, 2**120)
@@ -15,18 +21,23 @@ def test_bounds_of_the_exponential_are_close_and_on_the_right_side(exponent: Fra
     low, high = exponential_bounds(exponent)
     bound = exp_lower(exponent)
     assert low * (1 - TINY) <= bound <= high
+    assert low <= exp_upper(exponent) <= high * (1 + TINY)
     assert 1 <= exp_negative_upper(exponent) * high <= 1 + 2 * TINY
+    assert 1 - 2 * TINY <= exp_negative_lower(exponent) * low <= 1
 
 
-def test_the_lower_bound_is_strictly_below_for_a_positive_exponent() -> None:
+def test_the_bounds_are_strict_for_a_positive_exponent() -> None:
     for exponent in (Fraction(1, 10**6), Fraction(1, 2), Fraction(1), Fraction(7, 3)):
-        assert exp_lower(exponent) < exponential_bounds(exponent)[0]
+        low, high = exponential_bounds(exponent)
+        assert exp_lower(exponent) < low < high < exp_upper(exponent)
     assert exp_lower(Fraction(0)) == 1
 
 
 def test_a_negative_exponent_is_refused() -> None:
     with pytest.raises(ValueError, match="x >= 0"):
         exp_lower(Fraction(-1, 2))
+    with pytest.raises(ValueError, match="x >= 0"):
+        exp_upper(Fraction(-1, 2))
 
 
 @given(
