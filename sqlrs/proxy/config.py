@@ -81,7 +81,7 @@ class ProxyConfig:
     @classmethod
     def of(cls, section: Mapping[str, Any], folder: Path) -> ProxyConfig:
         """The configuration that a section says, checked as a whole."""
-        values = dict(section)
+        values = {"users": "users.toml", **section}
         values["limits"] = _build(Limits, "proxy.limits", _table(values, "limits"))
         default = _analyst("proxy.default", _table(values, "default"), cls().default)
         values["default"] = default

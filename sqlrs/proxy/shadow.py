@@ -27,6 +27,7 @@ _OWNER = "sqlrs_owner"
 _PORT = 5432
 _PREFIX = "sqlrs-shadow-"
 _START_SECONDS = 30.0
+_STOP_SECONDS = 10.0
 _PR_SET_PDEATHSIG = 1
 _DUPLICATE = ("42710", "23505")
 
@@ -73,6 +74,7 @@ class Shadow:
         self._directory: Path | None = None
         self._process: asyncio.subprocess.Process | None = None
         self._roles: set[str] = set()
+        self._built = False
 
     @property
     def process(self) -> int | None:
@@ -81,8 +83,8 @@ class Shadow:
 
     @property
     def alive(self) -> bool:
-        """Whether the server runs."""
-        return self._process is not None and self._process.returncode is None
+        """Whether the server runs and has the whole schema."""
+        return self._built and self._runs()
 
     async def start(self) -> None:
         """Build and start the server, and give it the schema."""
@@ -103,12 +105,18 @@ class Shadow:
         except (TimeoutError, ShadowLost, ShadowRefused):
             await self.stop()
             raise EngineFailed("the shadow database did not start") from None
+        self._built = True
 
     async def stop(self) -> None:
         """Stop the server and remove it."""
+        self._built = False
         if self._process is not None:
             with contextlib.suppress(ProcessLookupError):
-                self._process.send_signal(signal.SIGQUIT)
+                self._process.send_signal(signal.SIGINT)
+                try:
+                    await asyncio.wait_for(self._process.wait(), _STOP_SECONDS)
+                except TimeoutError:
+                    self._process.kill()
             await self._process.wait()
         if self._directory is not None:
             await asyncio.to_thread(shutil.rmtree, self._directory, True)
@@ -122,7 +130,7 @@ class Shadow:
 
     async def connect(self, analyst: str, settings: Mapping[str, str]) -> ShadowConnection:
         """A session of the analyst's own unprivileged role."""
-        if self._directory is None:
+        if not self._built:
             raise ShadowLost
         if analyst not in self._roles:
             await self._create_role(analyst)
@@ -148,7 +156,7 @@ class Shadow:
                 owner = await self._owner_connection("postgres")
                 break
             except (ShadowLost, ShadowRefused):
-                if not self.alive:
+                if not self._runs():
                     raise ShadowLost from None
                 await asyncio.sleep(0.02)
         name = exp.to_identifier(self._database, quoted=True).sql(dialect="postgres")
@@ -185,6 +193,9 @@ class Shadow:
         return await ShadowConnection.open(
             self._socket(), {"user": _OWNER, "database": database, "client_encoding": "UTF8"}
         )
+
+    def _runs(self) -> bool:
+        return self._process is not None and self._process.returncode is None
 
     def _home(self) -> Path:
         if self._directory is None:
@@ -248,7 +259,7 @@ def remove_stale(parent: Path) -> None:
             server = int((directory / "data" / "postmaster.pid").read_text().split()[0])
             command = Path(f"/proc/{server}/cmdline").read_bytes()
             if str(directory).encode() in command:
-                os.kill(server, signal.SIGQUIT)
+                os.kill(server, signal.SIGINT)
         shutil.rmtree(directory, ignore_errors=True)
 
 
@@ -261,4 +272,4 @@ def _die_with_parent() -> None:
     import ctypes
 
     with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGQUIT)
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGINT)

@@ -11,6 +11,8 @@ from typing import cast
 
 _READ_HIGH = 64 * 1024
 _WRITE_HIGH = 256 * 1024
+# How long a client that was told to go may take to say good-bye in turn.
+_SHUTDOWN_SECONDS = 2.0
 _KEEPALIVE = (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4))
 
 
@@ -115,7 +117,12 @@ class Wire(asyncio.Protocol):
         """Go on encrypted."""
         loop = asyncio.get_running_loop()
         transport = await loop.start_tls(
-            self._use_transport(), self, context, server_side=True, ssl_handshake_timeout=seconds
+            self._use_transport(),
+            self,
+            context,
+            server_side=True,
+            ssl_handshake_timeout=seconds,
+            ssl_shutdown_timeout=_SHUTDOWN_SECONDS,
         )
         if transport is None:
             raise ConnectionError

@@ -1,0 +1,354 @@
+"""Configuration, users, logs, metrics, reload, shutdown and the death of the shadow."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import stat
+import subprocess
+import time
+import tomllib
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields
+from decimal import Decimal
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from sqlrs.errors import UsageError
+from sqlrs.proxy import add_user, check_config, remove_user
+from sqlrs.proxy.config import Limits, ProxyConfig
+from sqlrs.proxy.gates import CountGate, RateGate, TooMany
+from sqlrs.proxy.logs import JsonFormatter, log
+from sqlrs.proxy.metrics import Metrics
+from sqlrs.proxy.release import AnalystLimits
+from sqlrs.proxy.users import Users, read_users
+from tests.proxy.double import EDGES, NOISE, DoubleBackend
+from tests.proxy.harness import PASSWORD, RunningProxy, running_proxy
+
+COUNT = "SELECT count(*) FROM edge"
+ROOT = Path(__file__).parents[2]
+
+
+class TestConfiguration:
+    def test_everything_has_a_default(self) -> None:
+        config = ProxyConfig.of({}, Path("/etc/sqlrs"))
+        assert config == ProxyConfig(users=Path("/etc/sqlrs/users.toml"))
+        assert config.analyst("anyone") == AnalystLimits(Decimal("0.1"), Decimal(1))
+
+    def test_values_and_analysts(self) -> None:
+        text = """
+        listen = "0.0.0.0"
+        users = "who.toml"
+        latency_grid = 1
+        [limits]
+        connections = 7
+        idle_seconds = 9
+        [default]
+        epsilon = "0.2"
+        max_epsilon = 0.5
+        [analysts.alice]
+        max_epsilon = 2
+        [analysts.bob]
+        epsilon = "0.1"
+        error_bars = "0.1"
+        """
+        config = ProxyConfig.of(tomllib.loads(text), Path("/etc/sqlrs"))
+        assert config.users == Path("/etc/sqlrs/who.toml")
+        assert config.latency_grid == 1.0
+        assert (config.limits.connections, config.limits.idle_seconds) == (7, 9.0)
+        assert config.analyst("alice") == AnalystLimits(Decimal("0.2"), Decimal(2))
+        assert config.analyst("bob") == AnalystLimits(
+            Decimal("0.1"), Decimal("0.5"), Decimal("0.1")
+        )
+        assert config.analyst("carol") == AnalystLimits(Decimal("0.2"), Decimal("0.5"))
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "unknown = 1",
+            "port = 'many'",
+            "port = 70000",
+            "port = true",
+            "tls = 'sometimes'",
+            "tls_key = 'a.pem'",
+            "tls = 'off'\nlisten = '0.0.0.0'",
+            "latency_grid = -1",
+            "workers = 0",
+            "database = 'postgres'",
+            "log_level = 'loud'",
+            "limits = 3",
+            "[limits]\nunknown = 1",
+            "[limits]\nconnections = 0",
+            "[default]\nepsilon = 0",
+            "[default]\nepsilon = 2\nmax_epsilon = 1",
+            "[default]\nunknown = 1",
+            "[analysts]\nalice = 1",
+            "[analysts.alice]\nepsilon = 'much'",
+        ],
+    )
+    def test_mistakes_are_named(self, text: str) -> None:
+        with pytest.raises(UsageError):
+            ProxyConfig.of(tomllib.loads(text), Path())
+
+    def test_every_key_is_documented(self) -> None:
+        document = (ROOT / "docs" / "proxy.md").read_text(encoding="utf-8")
+        for name in [f.name for f in (*fields(ProxyConfig), *fields(Limits))]:
+            assert f"`{name}`" in document, name
+
+    def test_check_config(self, tmp_path: Path) -> None:
+        (tmp_path / "graph.txt").write_text("1\t2\n2\t3\n3\t1\n")
+        config = tmp_path / "sqlrs.toml"
+        config.write_text(
+            f'[data]\nledger = "sqlite:///{tmp_path}/budget.db"\n'
+            '[data.tables]\nedge = "graph.txt"\n[proxy]\nport = 7000\n'
+        )
+        with pytest.raises(UsageError, match="names no user"):
+            check_config(config)
+        add_user(tmp_path / "users.toml", "alice", PASSWORD)
+        lines = check_config(config)
+        assert "listens on 127.0.0.1:7000, TLS require" in lines
+        assert "exposes edge" in lines
+        assert "private are main.edge" in lines
+        assert "alice: epsilon 0.1, at most 1, 0 left" in lines
+        config.write_text(config.read_text() + "[proxy.analysts.eve]\nepsilon = 1\n")
+        with pytest.raises(UsageError, match="eve"):
+            check_config(config)
+
+    def test_check_config_wants_a_ledger(self, tmp_path: Path) -> None:
+        config = tmp_path / "sqlrs.toml"
+        config.write_text('[data.tables]\nedge = "graph.txt"\n')
+        with pytest.raises(UsageError, match="ledger"):
+            check_config(config)
+
+
+class TestUsers:
+    def test_the_file_holds_verifiers_for_its_owner_alone(self, tmp_path: Path) -> None:
+        path = tmp_path / "users.toml"
+        add_user(path, "alice", PASSWORD)
+        add_user(path, "bob", "another password")
+        first = read_users(path)["bob"]
+        add_user(path, "alice", "a new password")
+        assert sorted(read_users(path)) == ["alice", "bob"]
+        assert read_users(path)["bob"] == first
+        assert PASSWORD not in path.read_text()
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        assert list(tmp_path.iterdir()) == [path]
+        remove_user(path, "alice")
+        assert sorted(read_users(path)) == ["bob"]
+        with pytest.raises(UsageError):
+            remove_user(path, "alice")
+
+    @pytest.mark.parametrize("name", ["", "Alice", "pg_x", "sqlrs_x", "a b", 'a"b', "x" * 64, "1a"])
+    def test_names_that_postgresql_would_change_are_refused(
+        self, tmp_path: Path, name: str
+    ) -> None:
+        with pytest.raises(UsageError):
+            add_user(tmp_path / "users.toml", name, PASSWORD)
+
+    def test_short_passwords_are_refused(self, tmp_path: Path) -> None:
+        with pytest.raises(UsageError):
+            add_user(tmp_path / "users.toml", "alice", "1234567")
+
+    @pytest.mark.parametrize(
+        "text",
+        ["[users]\nalice = 'secret'", "[users]\nalice = 1", "users = 1", "[other]\na = 1", "x"],
+    )
+    def test_a_broken_file_changes_nothing(self, tmp_path: Path, text: str) -> None:
+        path = tmp_path / "users.toml"
+        add_user(path, "alice", PASSWORD)
+        users = Users(path)
+        path.write_text(text)
+        with pytest.raises(UsageError):
+            users.reload()
+        assert users.names() == ["alice"]
+
+
+class TestGates:
+    def test_a_bucket_fills_with_time(self) -> None:
+        now = [0.0]
+        gate = RateGate(per_second=2, burst=3, clock=lambda: now[0])
+        assert [gate.take("a") for _ in range(4)] == [True, True, True, False]
+        assert gate.take("b")
+        now[0] = 0.5
+        assert [gate.take("a") for _ in range(2)] == [True, False]
+        now[0] = 100.0
+        assert gate.level("a") == 3
+
+    def test_a_count_gate_frees_its_places(self) -> None:
+        gate = CountGate(total=2, each=1)
+        with gate.enter("a"):
+            with pytest.raises(TooMany), gate.enter("a"):
+                pass
+            with gate.enter("b"), pytest.raises(TooMany), gate.enter("c"):
+                pass
+            assert len(gate) == 1
+        assert len(gate) == 0
+
+
+class TestLogsAndMetrics:
+    def test_logs_have_no_room_for_statements_or_numbers(self) -> None:
+        with pytest.raises(ValueError, match="sql"):
+            log("answered", sql="SELECT 1")
+        with pytest.raises(ValueError, match="value"):
+            log("answered", value=5)
+
+    def test_records_of_libraries_lose_their_text(self) -> None:
+        record = logging.LogRecord("lib", logging.ERROR, "f", 1, "count is %s", (42,), None)
+        line = json.loads(JsonFormatter().format(record))
+        assert line["reason"] == "lib"
+        assert "42" not in json.dumps({k: v for k, v in line.items() if k != "time"})
+
+    def test_metrics_are_valid_prometheus_text(self) -> None:
+        metrics = Metrics()
+        metrics.count("sqlrs_errors_total", sqlstate="0A000")
+        metrics.count("sqlrs_errors_total", sqlstate="0A000")
+        text = metrics.text({"sqlrs_budget_remaining": {"alice": Decimal("1.50")}})
+        assert 'sqlrs_errors_total{sqlstate="0A000"} 2\n' in text
+        assert 'sqlrs_budget_remaining{analyst="alice"} 1.50\n' in text
+        assert "# TYPE sqlrs_errors_total counter\n" in text
+        with pytest.raises(ValueError, match="no counter"):
+            metrics.count("sqlrs_connections")
+
+
+@pytest.fixture(scope="module")
+def backend() -> DoubleBackend:
+    return DoubleBackend(Decimal(50))
+
+
+@pytest.fixture(scope="module")
+def proxy(
+    backend: DoubleBackend, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RunningProxy]:
+    with running_proxy(backend, tmp_path_factory.mktemp("operation")) as running:
+        yield running
+
+
+def get(proxy: RunningProxy, path: str) -> tuple[int, str]:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{proxy.status_port}{path}") as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as problem:
+        return problem.code, problem.read().decode()
+
+
+def test_health_and_metrics(proxy: RunningProxy) -> None:
+    with psycopg.connect(proxy.dsn(), autocommit=True) as connection:
+        connection.execute(COUNT)
+        with pytest.raises(psycopg.Error):
+            connection.execute("COPY edge TO STDOUT")
+        assert get(proxy, "/healthz") == (200, "ok\n")
+        status, text = get(proxy, "/metrics")
+    assert status == 200
+    assert 'sqlrs_answers_total{analyst="alice"} 1\n' in text
+    assert 'sqlrs_errors_total{sqlstate="0A000"} 1\n' in text
+    assert 'sqlrs_budget_remaining{analyst="alice"} 49.5\n' in text
+    assert "sqlrs_connections 1\n" in text
+    assert "sqlrs_shadow_up 1\n" in text
+    assert str(len(EDGES) + NOISE) not in text
+    assert get(proxy, "/other")[0] == 404
+
+
+def test_no_private_value_in_any_log_at_any_level(
+    proxy: RunningProxy, backend: DoubleBackend, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    with psycopg.connect(proxy.dsn(), autocommit=True) as connection:
+        connection.execute("SELECT count(*) FROM person WHERE name = 'Ada'")
+        connection.execute("SELECT count(*) FROM person WHERE name = %s", ("Ada",))
+        backend.breaks = RuntimeError("the count of Ada is 1")
+        with pytest.raises(psycopg.Error):
+            connection.execute("SELECT count(*) FROM person WHERE id = 4711")
+        backend.breaks = None
+        with pytest.raises(psycopg.Error):
+            connection.execute("SELECT 'Ada' FROM nowhere")
+    with pytest.raises(psycopg.OperationalError):
+        psycopg.connect(proxy.dsn(password="a wrong Ada"))
+    formatter = JsonFormatter()
+    lines = [formatter.format(record) for record in caplog.records]
+    events = {json.loads(line)["event"] for line in lines}
+    assert {"answered", "refused", "backend_failed", "authentication_failed"} <= events
+    raw = [record.getMessage() for record in caplog.records if record.name.startswith("sqlrs")]
+    for text in (*lines, *raw):
+        for secret in ("Ada", "4711", str(1 + NOISE), PASSWORD, "SELECT", "person"):
+            assert secret not in text
+
+
+def test_reload_adds_and_removes_users(proxy: RunningProxy) -> None:
+    users = proxy.folder / "users.toml"
+    add_user(users, "dave", PASSWORD)
+    with pytest.raises(psycopg.OperationalError):
+        psycopg.connect(proxy.dsn("dave"))
+    proxy.call(proxy.proxy.reload)
+    with psycopg.connect(proxy.dsn("dave"), autocommit=True) as dave:
+        assert dave.execute("SELECT current_user").fetchone() == ("dave",)
+        with psycopg.connect(proxy.dsn(), autocommit=True) as alice:
+            remove_user(users, "dave")
+            proxy.call(proxy.proxy.reload)
+            with pytest.raises(psycopg.OperationalError, match="user was removed"):
+                dave.execute("SELECT 1")
+            assert alice.execute("SELECT 1").fetchone() == (1,)
+    with pytest.raises(psycopg.OperationalError):
+        psycopg.connect(proxy.dsn("dave"))
+    users.write_text("broken")
+    proxy.call(proxy.proxy.reload)
+    assert psycopg.connect(proxy.dsn()).execute("SELECT 1").fetchone() == (1,)
+
+
+def test_service_resumes_after_the_shadow_is_killed(proxy: RunningProxy) -> None:
+    with psycopg.connect(proxy.dsn(), autocommit=True) as connection:
+        connection.execute(COUNT)
+        process = proxy.proxy.service.shadow.process
+        assert process is not None
+        os.kill(process, signal.SIGKILL)
+        with pytest.raises(psycopg.OperationalError):
+            for _ in range(100):
+                connection.execute("SELECT 1")
+                time.sleep(0.05)
+    deadline = time.monotonic() + 20
+    while True:
+        try:
+            with psycopg.connect(proxy.dsn(), autocommit=True) as again:
+                assert again.execute(COUNT).fetchone() == (len(EDGES) + NOISE,)
+            break
+        except psycopg.OperationalError:
+            assert time.monotonic() < deadline
+            time.sleep(0.2)
+    assert "sqlrs_shadow_restarts_total 1" in get(proxy, "/metrics")[1]
+
+
+def test_shutdown_lets_a_running_count_finish(tmp_path: Path) -> None:
+    backend = DoubleBackend()
+    with ThreadPoolExecutor() as pool, running_proxy(backend, tmp_path) as proxy:
+        idle = psycopg.connect(proxy.dsn("bob"), autocommit=True)
+        busy = psycopg.connect(proxy.dsn(), autocommit=True)
+        backend.seconds = 1.0
+        running = pool.submit(lambda: busy.execute(COUNT).fetchone())
+        time.sleep(0.3)
+        stopping = pool.submit(proxy.call, proxy.proxy.stop)
+        assert running.result(20) == (len(EDGES) + NOISE,)
+        stopping.result(20)
+        with pytest.raises(psycopg.OperationalError, match="shutting down"):
+            idle.execute("SELECT 1")
+        with pytest.raises(psycopg.OperationalError):
+            psycopg.connect(proxy.dsn())
+        busy.close()
+    assert [row.answer for row in backend.rows["alice"]] == [len(EDGES) + NOISE]
+
+
+def test_the_unit_file_is_well_formed() -> None:
+    unit = ROOT / "packaging" / "sqlrs.service"
+    lines = unit.read_text(encoding="utf-8").splitlines()
+    for needed in ("[Unit]", "[Service]", "[Install]", "ExecReload=/bin/kill -HUP $MAINPID"):
+        assert needed in lines
+    assert any(line.startswith("ExecStart=") and "serve --config" in line for line in lines)
+    verify = "/usr/bin/systemd-analyze"
+    if Path(verify).exists():
+        done = subprocess.run([verify, "verify", unit], capture_output=True, text=True, check=False)
+        assert "Unknown" not in done.stderr
