@@ -111,6 +111,8 @@ def test_bags_public_tables_keys_and_projections() -> None:
     person = table("k", "id", "x", keys=["id"])
     assert global_sensitivity(query(atom(bag, "i"), atom(person, "i", "x"))).exponent == 1
     visit = table("v", "id", "x", keys=["id x"])
+    country = table("c", "id", "x", keys=["id"], private=False)
+    assert global_sensitivity(query(atom(visit, "i", "x"), atom(country, "i", "y"))).formula == "1"
     looked_up = query(atom(visit, "i", "x"), atom(person, "i", "y"))
     assert global_sensitivity(looked_up, {"v": 50, "k": 9}).formula == "N"
     assert global_sensitivity(

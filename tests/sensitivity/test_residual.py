@@ -69,12 +69,16 @@ def cases(draw: st.DrawFn) -> tuple[Residuals, dict[Members, int]]:
     return residuals, values
 
 
-@given(cases(), st.sampled_from(["0.3", "0.5", "1", "2.3", "12.8"]))
+# Powers of one half and of one quarter are exact, so that different distances can tie.
+DECAYS = [Weights(Fraction(1, 2)), Weights(Fraction(1, 4))]
+BETAS = [Weights.from_beta(Fraction(beta)) for beta in ("0.3", "0.5", "1", "2.3", "12.8")]
+
+
+@given(cases(), st.sampled_from([*DECAYS, *BETAS]))
 def test_fold_equals_enumeration_beyond_the_cut_offs(
-    case: tuple[Residuals, dict[Members, int]], beta: str
+    case: tuple[Residuals, dict[Members, int]], weights: Weights
 ) -> None:
     residuals, values = case
-    weights = Weights.from_beta(Fraction(beta))
     deepest = max(len(d) for d in residuals.query.private_tables)
     most = last_useful(deepest, weights) + 2
     if most ** len(residuals.query.private_tables) > 3000:
