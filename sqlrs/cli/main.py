@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from sqlrs.cli import budget, counting, owner
+from sqlrs.cli import budget, counting, owner, proxy
 from sqlrs.errors import Interrupted, SqlrsError
 
 app = typer.Typer(
@@ -23,7 +23,10 @@ app.command("demo")(counting.demo)
 app.command("explain")(owner.explain)
 app.command("sql")(owner.sql)
 app.command("sensitivity")(owner.sensitivity)
+app.command("serve")(proxy.serve)
+app.command("check-config")(proxy.check_config)
 app.add_typer(budget.app, name="budget")
+app.add_typer(proxy.users_app, name="user")
 
 
 def main() -> None:

@@ -1,0 +1,109 @@
+"""``sqlrs serve``, ``sqlrs check-config`` and ``sqlrs user``: the proxy for PostgreSQL clients."""
+
+from __future__ import annotations
+
+import sys
+from getpass import getpass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sqlrs.cli import options
+from sqlrs.errors import UsageError
+
+if TYPE_CHECKING:
+    from sqlrs.proxy.server import Proxy
+
+users_app = typer.Typer(no_args_is_help=True, help="Add and remove the proxy's users.")
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The user's name.")]
+UsersFile = Annotated[
+    Path | None, typer.Option("--users", metavar="FILE", help="The file of users.")
+]
+_STATE = Path(".sqlrs")
+
+
+def serve(
+    config: options.ConfigFile = None,
+    user: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Start everything on this machine for this analyst."),
+    ] = None,
+    budget: Annotated[str, typer.Option(metavar="E", help="The budget of a new user.")] = "10",
+    port: Annotated[int, typer.Option(help="The port for clients.")] = 6432,
+    state: Annotated[
+        Path, typer.Option(metavar="DIR", help="Users, budgets and certificate of --user.")
+    ] = _STATE,
+    db: options.Db = None,
+    table: options.TableFiles = None,
+    private: options.Private = None,
+    public: options.Public = None,
+    key: options.Key = None,
+    ledger: options.Ledger = None,
+    memory_limit: options.MemoryLimit = None,
+    timeout: options.Timeout = None,
+) -> None:
+    """Let PostgreSQL clients ask private counts."""
+    from sqlrs.proxy import embedded, serve, serve_file
+
+    if user is None:
+        if config is None:
+            raise UsageError("nothing to serve", hint="give --config FILE, or --table and --user")
+        serve_file(config, ready=_say)
+        return
+    data = options.gather(
+        config=config,
+        db=db,
+        table=table,
+        private=private,
+        public=public,
+        key=key,
+        ledger=ledger,
+        memory_limit=memory_limit,
+        timeout=timeout,
+    )
+    local = embedded(data, user, state=state, budget=budget, port=port)
+    if local.password is not None:
+        print(f"password of {user}: {local.password}", flush=True)
+    serve(local.data, local.proxy, ready=_say)
+
+
+def check_config(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The configuration.")],
+) -> None:
+    """Read a configuration, open what it names, and say what would be served."""
+    from sqlrs.proxy import check_config
+
+    for line in check_config(file):
+        print(line)
+
+
+@users_app.command("add")
+def add(name: Name, config: options.ConfigFile = None, users: UsersFile = None) -> None:
+    """Add a user or change a password, asked for or read from stdin."""
+    from sqlrs.proxy import add_user
+
+    password = getpass(f"password of {name}: ") if sys.stdin.isatty() else sys.stdin.readline()
+    add_user(_users_file(config, users), name, password.rstrip("\n"))
+
+
+@users_app.command("remove")
+def remove(name: Name, config: options.ConfigFile = None, users: UsersFile = None) -> None:
+    """Remove a user."""
+    from sqlrs.proxy import remove_user
+
+    remove_user(_users_file(config, users), name)
+
+
+def _users_file(config: Path | None, users: Path | None) -> Path:
+    from sqlrs.proxy import ProxyConfig
+
+    if users is None and config is None:
+        raise UsageError("no file of users was named", hint="give --config FILE or --users FILE")
+    return users or ProxyConfig.read(config or Path()).users
+
+
+def _say(proxy: Proxy) -> None:
+    config = proxy.service.config
+    print(f"listening on {config.listen}:{proxy.port}, database {config.database}", flush=True)
