@@ -52,6 +52,11 @@ class _Part:
     cost: float
 
     @property
+    def present(self) -> Mask:
+        """The variables that are not summed out yet."""
+        return sum_of(step.sized.mask for step in self.inputs)
+
+    @property
     def weight(self) -> float:
         return self.cost + GROUP_ROW * self.rows
 
@@ -208,11 +213,9 @@ class _Search:
 
         No engine knows how small such a leaf is: what it thins out must be joined first.
         """
-        if len(part.inputs) == 1 or not any(
-            self.small >> s.leaf & 1 for s in part.inputs if s.part is None
-        ):
+        if len(part.inputs) == 1 or not part.leaves & self.small:
             return part
-        mask = self._variables(part.leaves)
+        mask = part.present
         step = _Step(grouped([s.sized for s in part.inputs], part.rows, mask), part=part, keep=mask)
         return _Part(part.leaves, (step,), part.rows, part.cost + GROUP * part.rows + STEP)
 
@@ -221,11 +224,10 @@ class _Search:
 
         Such a leaf counts a combination once or not at all, so reading it twice changes nothing.
         """
-        inside = self._variables(part.leaves)
-        there = sum_of(s.sized.mask for s in part.inputs)
+        there = part.present
         inputs, rows, cost = part.inputs, part.rows, part.cost
         for i, size in enumerate(self.sizes):
-            if part.leaves >> i & 1 or size.mask & ~inside or size.mask & ~there or not size.keys:
+            if part.leaves >> i & 1 or size.mask & ~there or not size.keys:
                 continue
             filtered = extended(rows, [s.sized for s in inputs], size)
             cost += BUILD * size.rows + PROBE * rows + filtered
@@ -239,14 +241,14 @@ class _Search:
         return _Part(part.leaves, (step,), step.sized.rows, _grouping_cost(part, step))
 
     def _step(self, part: _Part) -> _Step:
-        keep, _ = self._kept(part.leaves)
+        keep, _ = self._kept(part)
         sized = grouped([s.sized for s in part.inputs], part.rows, keep)
         return _Step(sized, part=part, keep=keep)
 
-    def _kept(self, leaves: Mask) -> tuple[Mask, Mask | None]:
+    def _kept(self, part: _Part) -> tuple[Mask, Mask | None]:
         """What a grouping keeps, and the variables whose combinations it counts once."""
-        inside = self._variables(leaves)
-        needed = self.free | self._variables(self.everything & ~leaves)
+        inside = self._variables(part.leaves)
+        needed = self.free | self._variables(self.everything & ~part.leaves)
         for span in self.spans:
             if span & ~inside:
                 needed |= span
@@ -254,9 +256,9 @@ class _Search:
         if self.output is None:
             return keep, None
         if keep & ~self.output:
-            keep |= inside & self.output
+            keep |= part.present & self.output
             return keep, keep
-        return keep, keep | inside & self.output
+        return keep, keep | part.present & self.output
 
     def _joined(self, one: _Part, other: _Part) -> _Part:
         left, right = (one, other) if len(other.inputs) == 1 else (other, one)
@@ -284,7 +286,7 @@ class _Search:
     def _input(self, step: _Step) -> Input:
         if step.part is None:
             return self.problem.leaves[step.leaf]
-        keep, distinct = self._kept(step.part.leaves)
+        keep, distinct = self._kept(step.part)
         if step.keep != keep:
             distinct = None if distinct is None else step.keep
         return Grouping(

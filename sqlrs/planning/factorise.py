@@ -48,9 +48,10 @@ class Statement:
 
     def finished(self, select: exp.Select) -> exp.Select:
         """The select with all CTEs before it."""
-        materialised = True if self.dialect == "postgres" else None
+        # An engine that inlines a step joins in its own order, and evaluates some steps twice.
+        kept = None if self.dialect == "spark" else True
         for name, tree in self.ctes.items():
-            select = select.with_(identifier(name), as_=tree, materialized=materialised, copy=False)
+            select = select.with_(identifier(name), as_=tree, materialized=kept, copy=False)
         return select
 
     def step(self, grouping: Grouping) -> Relation:
@@ -66,18 +67,20 @@ class Statement:
         name, names, counted = known
         return Relation(name, dict(zip(kept, names, strict=True)), counted)
 
-    def grouped(self, grouping: Grouping) -> tuple[exp.Select, dict[Variable, str]]:
-        """The select of one step and its columns."""
+    def grouped(
+        self, grouping: Grouping, *, last: bool = False
+    ) -> tuple[exp.Select, dict[Variable, str]]:
+        """The select of one step and its columns; the last one has a count in every case."""
         select, places, counts = self.joined(grouping.join)
         keep = sorted(grouping.keep)
         if grouping.distinct is not None:
-            return self._counted_once(select, places, counts, grouping)
+            return self._counted_once(select, places, counts, grouping, last)
         columns = column_names(keep)
         select = select.select(
             *(exp.alias_(places[v].copy(), identifier(columns[v])) for v in keep), copy=False
         )
         if grouping.unique:
-            number = [exp.alias_(product(counts), RESULTS)] if counts else []
+            number = [exp.alias_(product(counts), RESULTS)] if counts or last else []
             return select.select(*number, copy=False), columns
         value = exp.Max(this=product(counts)) if grouping.largest else self._summed(select, counts)
         select = select.select(exp.alias_(value, RESULTS), copy=False)
@@ -108,6 +111,7 @@ class Statement:
         places: Places,
         counts: Sequence[exp.Expression],
         grouping: Grouping,
+        last: bool,
     ) -> tuple[exp.Select, dict[Variable, str]]:
         once = sorted(grouping.distinct or ())
         keep = sorted(grouping.keep)
@@ -119,7 +123,9 @@ class Statement:
             *([] if once or number else [exp.alias_(emit.number(1), "found")]),
             copy=False,
         ).distinct(copy=False)
-        if grouping.distinct == grouping.keep:
+        if grouping.distinct == grouping.keep and not (last and not keep):
+            if last and not counts:
+                select = select.select(exp.alias_(emit.number(1), RESULTS), copy=False)
             return select, columns
         total = summed([column(RESULTS, "combinations")] if counts else [])
         outer = exp.select(
@@ -217,15 +223,15 @@ class Statement:
         return select, columns
 
     def _term(self, term: Term, problem: Problem) -> exp.Select:
-        distinct = None if problem.output is None else problem.output | problem.free
-        root = Grouping(term.join, problem.free, distinct, problem.output)
-        select, _ = self.grouped(root)
-        if not root.counted:
-            select = select.select(exp.alias_(emit.number(1), RESULTS), copy=False)
+        once = None
+        if problem.output is not None:
+            once = (problem.output | problem.free) & term.join.variables
+        root = Grouping(term.join, problem.free, once, problem.output)
+        select, _ = self.grouped(root, last=True)
         if term.coefficient != 1:
-            last = select.expressions[-1]
-            signed = exp.Mul(this=exp.paren(last.this), expression=emit.number(term.coefficient))
-            last.set("this", signed)
+            number = select.expressions[-1]
+            value = exp.Mul(this=exp.paren(number.this), expression=emit.number(term.coefficient))
+            number.set("this", value)
         return select
 
 
