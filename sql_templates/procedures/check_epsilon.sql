@@ -1,0 +1,23 @@
+-- Refuses an epsilon that is no decimal number between 0.000001 and 1000 with at most 12 decimals, or that is
+-- below the least one that the function was installed for.
+CREATE OR REPLACE FUNCTION sqlrs.check_epsilon(epsilon numeric, least_epsilon numeric)
+RETURNS void
+LANGUAGE plpgsql
+IMMUTABLE
+AS $sqlrs$
+BEGIN
+  IF epsilon IS NULL
+    OR epsilon NOT BETWEEN 0.000001 AND 1000
+    OR epsilon <> round(epsilon, 12)
+  THEN
+    RAISE EXCEPTION 'epsilon must be a decimal number from 0.000001 to 1000 with at most 12 decimals'
+    USING ERRCODE = '22023', HINT = 'such as 1 or 0.5';
+  END IF;
+  IF epsilon < least_epsilon THEN
+    RAISE EXCEPTION 'epsilon must be at least % for this query', trim_scale(least_epsilon)
+    USING
+      ERRCODE = '22023',
+      HINT = 'a smaller one looks at more distances than a database function can in reasonable time';
+  END IF;
+END
+$sqlrs$;

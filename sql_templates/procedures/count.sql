@@ -1,0 +1,93 @@
+-- A private count. The order is that of every release: refuse, repeat, charge, measure in one snapshot, fold, add
+-- noise, record.
+CREATE OR REPLACE FUNCTION sqlrs.{function}(epsilon numeric)
+RETURNS TABLE (answer numeric, cost numeric, mechanism text)
+LANGUAGE plpgsql
+VOLATILE
+PARALLEL UNSAFE
+SECURITY DEFINER
+-- No name is looked up where a caller may have put something, and no setting of a caller changes what the
+-- statements mean or what the server tells about them.
+SET search_path = pg_catalog, pg_temp
+SET client_min_messages = error
+SET row_security = off
+SET standard_conforming_strings = on
+SET transform_null_equals = off
+SET gin_fuzzy_search_limit = 0
+SET extra_float_digits = 1
+SET jit = off
+SET work_mem = '64MB'
+SET DateStyle FROM CURRENT
+SET IntervalStyle FROM CURRENT
+SET TimeZone FROM CURRENT
+AS $sqlrs$
+DECLARE
+  asked CONSTANT numeric := epsilon;
+  caller CONSTANT text := session_user;
+  this_dataset CONSTANT text := {dataset};
+  this_query CONSTANT text := {query};
+  this_noise CONSTANT text := {mechanism};
+  shape CONSTANT integer := {shape};
+  ratio numeric;
+  charged pg_lsn;
+  measured numeric[];
+  sensitivity record;
+  failed boolean := false;
+BEGIN
+  PERFORM sqlrs.check_epsilon(asked, {least_epsilon});
+  mechanism := this_noise;
+  IF {repeats} THEN
+    SELECT release.answer INTO answer
+    FROM sqlrs.releases AS release
+    WHERE release.analyst = caller
+      AND release.dataset = this_dataset
+      AND release.query = this_query
+      AND release.mechanism = this_noise
+      AND release.epsilon = asked
+    ORDER BY release.ticket
+    LIMIT 1;
+    IF FOUND THEN
+      cost := 0;
+      RETURN NEXT;
+      RETURN;
+    END IF;
+  END IF;
+  charged := sqlrs.charge(caller, this_dataset, {name}, asked);
+  -- From here on every failure is one error, raised at one place, whatever the data did.
+  BEGIN
+    ratio := sqlrs.smoothness_ratio(asked, shape);
+    -- The count, then the greatest numbers of results that the bound needs: one statement, one snapshot.
+    EXECUTE $measure$
+{measure}
+    $measure$ INTO STRICT measured;
+    sensitivity := sqlrs.fold(
+      steps => {steps},
+      starts => {starts},
+      answers => {answers},
+      ceilings => {ceilings},
+      degree => {degree},
+      t => ARRAY[{values}]::numeric[],
+      ratio => ratio
+    );
+    answer := measured[1] + sqlrs.noise(sensitivity.numerator, sensitivity.places, ratio, shape);
+    INSERT INTO sqlrs.releases (at, analyst, dataset, query, mechanism, epsilon, answer)
+    VALUES (
+      transaction_timestamp(), caller, this_dataset, this_query, this_noise, asked, answer
+    );
+    PERFORM sqlrs.await_durable(charged);
+  EXCEPTION
+    WHEN OTHERS OR query_canceled OR assert_failure THEN
+      failed := true;
+      RAISE LOG 'sqlrs: a release of % failed with SQLSTATE %', {name}, SQLSTATE;
+  END;
+  IF failed THEN
+    RAISE EXCEPTION 'the release could not be completed; its budget stays spent'
+    USING
+      ERRCODE = '58000',
+      HINT = 'the database failed, ran out of time or memory, or the query divides by zero, overflows '
+        'or casts a value that does not fit; the data owner can find out which';
+  END IF;
+  cost := asked;
+  RETURN NEXT;
+END
+$sqlrs$;

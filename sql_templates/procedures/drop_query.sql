@@ -1,0 +1,3 @@
+-- Removes one function. The ledger stays: what was spent remains spent.
+DROP FUNCTION IF EXISTS sqlrs.{function}(numeric);
+DELETE FROM sqlrs.queries WHERE name = {name};

@@ -1,0 +1,2 @@
+-- The cap of one budget, over all time.
+SELECT sqlrs.grant_budget({kind}, {name}, {cap});

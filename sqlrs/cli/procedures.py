@@ -1,0 +1,119 @@
+"""``sqlrs install``, ``sqlrs installed`` and ``sqlrs uninstall``: functions inside PostgreSQL."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from sqlrs.cli import options
+from sqlrs.cli.counting import read_sql
+from sqlrs.errors import UsageError
+from sqlrs.ledger.base import parse_cap
+from sqlrs.noise import DEFAULT_SHAPE
+
+Name = Annotated[str, typer.Option(metavar="NAME", help="The function is called sqlrs.NAME.")]
+Server = Annotated[str, typer.Option("--db", metavar="URL", help="postgresql://…")]
+
+
+def install(
+    sql: options.Sql,
+    name: Name,
+    grant: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ROLE", help="A role that may call the function. Repeatable."),
+    ] = None,
+    budget: Annotated[
+        str | None, typer.Option(metavar="E", help="The cap of each role's budget, over all time.")
+    ] = None,
+    dataset_budget: Annotated[
+        str | None, typer.Option(metavar="E", help="The cap of the dataset's budget.")
+    ] = None,
+    dataset: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Whose budget every caller shares.")
+    ] = None,
+    shape: Annotated[
+        int, typer.Option(metavar="A", help="The shape of the polylaplace noise.")
+    ] = DEFAULT_SHAPE,
+    repeats: Annotated[bool, typer.Option(help="Give a recorded answer again at no cost.")] = True,
+    owner: Annotated[
+        str, typer.Option(metavar="ROLE", help="Owns all functions; made where missing.")
+    ] = "sqlrs_owner",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the script only.")] = False,
+    db: options.Db = None,
+    private: options.Private = None,
+    public: options.Public = None,
+    key: options.Key = None,
+    config: options.ConfigFile = None,
+    plan: options.Plan = None,
+) -> None:
+    """Write a private count into PostgreSQL as a function that analysts call from any client."""
+    from sqlrs.procedures import Definition, Grants, install_script
+    from sqlrs.procedures.install import install as run
+
+    gathered = options.gather(
+        config=config, db=db, table=None, private=private, public=public, key=key, plan=plan
+    )
+    if gathered.db is None or not gathered.db.startswith("postgres"):
+        raise UsageError("functions are installed into PostgreSQL", hint="--db postgresql://…")
+    with gathered.open() as database:
+        definition = Definition.of(
+            read_sql(sql),
+            database.catalog,
+            name=name,
+            dataset=dataset or gathered.dataset,
+            shape=shape,
+            repeats=repeats,
+            settings=database.settings,
+        )
+    grants = Grants(
+        owner=owner,
+        roles=tuple(grant or ()),
+        budget=None if budget is None else parse_cap(budget),
+        dataset_budget=None if dataset_budget is None else parse_cap(dataset_budget),
+    )
+    if dry_run:
+        print(install_script(definition, grants), end="")
+        return
+    run(gathered.db, definition, grants)
+    print(f"installed: SELECT * FROM sqlrs.{name}(epsilon => …)")
+    print(f"epsilon from {definition.least_epsilon:f}, charged to dataset {definition.dataset}")
+
+
+def installed(db: Server) -> None:
+    """List the installed functions, who may call them, and the budgets."""
+    from sqlrs.procedures.install import balances
+    from sqlrs.procedures.install import installed as listed
+
+    for one in listed(db):
+        print(
+            f"{one.name}  dataset {one.dataset}  shape {one.shape}  epsilon from "
+            f"{one.least_epsilon:f}  {'repeats are free' if one.repeats else 'no repeats'}  "
+            f"for {', '.join(one.roles) or 'nobody'}\n    {one.sql}"
+        )
+    for balance in balances(db):
+        print(
+            f"{balance.kind} {balance.name}: cap {balance.cap:f}, spent {balance.spent:f}, "
+            f"of that {balance.recorded:f} on recorded answers"
+        )
+
+
+def uninstall(
+    db: Server,
+    name: Annotated[str | None, typer.Option(metavar="NAME", help="One function.")] = None,
+    everything: Annotated[
+        bool, typer.Option("--everything", help="All functions and the ledger with its budgets.")
+    ] = False,
+) -> None:
+    """Remove a function and keep the ledger, or remove everything."""
+    from sqlrs.procedures.install import uninstall as drop
+    from sqlrs.procedures.install import uninstall_everything
+
+    if (name is None) == (not everything):
+        raise UsageError("say what to remove", hint="give either --name NAME or --everything")
+    if name is None:
+        uninstall_everything(db)
+        print("removed all functions and the ledger")
+    else:
+        drop(db, name)
+        print(f"removed {name}; what was spent stays spent")

@@ -1,0 +1,177 @@
+"""SQL text -> all that one installed function is made of, or a refusal; no data is read."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from dataclasses import dataclass
+from decimal import Decimal
+from math import prod
+
+from sqlglot import exp
+
+from sqlrs.catalog import Catalog, Table
+from sqlrs.emit import plain
+from sqlrs.errors import QueryRefused, UsageError
+from sqlrs.isomorphism import representatives
+from sqlrs.ledger.base import Kind, check_name
+from sqlrs.noise import DEFAULT_SHAPE, PolyLaplace
+from sqlrs.planning.choose import choose
+from sqlrs.procedures.programs import Programs
+from sqlrs.release import Compiled, Settings
+from sqlrs.residuals import Members, Residuals
+from sqlrs.sensitivity.ceiling import turning_point
+from sqlrs.sensitivity.refined import choose_method
+from sqlrs.sensitivity.steps import Recursion, compile_recursion
+from sqlrs.simplify import Contradiction
+
+# Functions of the schema that are no query; tests compare the list with what is installed.
+RESERVED_NAMES = frozenset(
+    """
+    await_durable budget can_change ceiling charge check_epsilon fold grant_budget grow history
+    next_layer noise random_word smoothness_ratio whole_power
+    """.split()  # noqa: SIM905 - so many words are best read as text
+)
+
+_NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
+# Additions of one fold; PL/pgSQL makes about a million of them in a second.
+_MOST_WORK = 4_000_000
+
+
+@dataclass(frozen=True)
+class Definition:
+    """One query as a function: its public parts, and what the function runs."""
+
+    name: str
+    sql: str
+    dataset: str
+    shape: int
+    repeats: bool
+    canonical: str
+    least_epsilon: Decimal
+    tables: tuple[Table, ...]
+    measure: exp.Select
+    values: tuple[tuple[int, ...], ...]
+    programs: Programs
+
+    @classmethod
+    def of(
+        cls,
+        sql: str,
+        catalog: Catalog,
+        *,
+        name: str,
+        dataset: str = "data",
+        shape: int = DEFAULT_SHAPE,
+        repeats: bool = True,
+        settings: Settings | None = None,
+    ) -> Definition:
+        """Compile a query for installation, or refuse it."""
+        check_function_name(name)
+        check_name(Kind.DATASET, dataset)
+        if catalog.dialect != "postgres":
+            raise UsageError("functions are installed into PostgreSQL", hint="--db postgresql://…")
+        settings = settings or Settings()
+        compiled = Compiled.of(sql, catalog, settings)
+        if isinstance(compiled, Contradiction):
+            raise UsageError("the conditions contradict each other: the count is always 0")
+        residuals = compiled.residuals
+        recursion = compile_recursion(residuals)
+        measure, values = _measure(residuals, recursion, settings.plan)
+        return cls(
+            name=name,
+            sql=sql,
+            dataset=dataset,
+            shape=shape,
+            repeats=repeats,
+            canonical=plain(residuals.of(residuals.query.everything)).sql(dialect="postgres"),
+            least_epsilon=_least_epsilon(recursion, shape),
+            tables=_tables(residuals),
+            measure=measure,
+            values=values,
+            programs=Programs.of(recursion),
+        )
+
+    @property
+    def mechanism(self) -> str:
+        """The noise, in words that do not depend on the epsilon of a call."""
+        return f"polylaplace noise of shape {self.shape}"
+
+
+def check_function_name(name: str) -> None:
+    """Refuse a name that would need quotes, or that a function of the schema has."""
+    if not _NAME.fullmatch(name):
+        raise UsageError(
+            "the name of a function is made of small letters, digits and underscores",
+            hint="at most 63, not starting with a digit: for example count_triangles",
+        )
+    if name in RESERVED_NAMES:
+        raise UsageError(f"{name} is the name of a function that every installation has")
+
+
+def _measure(
+    residuals: Residuals, recursion: Recursion, plan: str
+) -> tuple[exp.Select, tuple[tuple[int, ...], ...]]:
+    """One statement for the count and every measured part; and the parts of each coordinate.
+
+    A coordinate's value is the product of the named places of the statement's array.
+    """
+    everything = residuals.query.everything
+    parts = residuals.undecided(recursion.coordinates)
+    same = representatives([residuals.of(everything), *parts])
+    place: dict[Members, int] = {}
+    statements: list[exp.Expression] = []
+    for representative in same.values():
+        if representative.members not in place:
+            statements.append(
+                choose(representative, None, how=plan, dialect="postgres").statement()
+            )
+            place[representative.members] = len(statements)
+    numbers = exp.Array(
+        # sqlglot prints an array of bare subqueries as the array of the first one's rows.
+        expressions=[exp.cast(exp.Subquery(this=one), "numeric") for one in statements]
+    )
+    values = tuple(
+        tuple(
+            place[same[part.members].members]
+            for part in residuals.parts(members)
+            if not part.decided
+        )
+        for members in recursion.coordinates
+    )
+    return exp.select(numbers), values
+
+
+def _tables(residuals: Residuals) -> tuple[Table, ...]:
+    for atom in residuals.query.atoms:
+        filtered = (column for condition in atom.filters for column in condition.columns)
+        for column in (*(column for column, _ in atom.terms), *filtered):
+            # Such a type's operators lie in a schema where others may create better matches. The
+            # catalog writes a schema before the name of every type that is not PostgreSQL's own.
+            if "." in atom.table.column(column).type.name:
+                raise QueryRefused(
+                    f"column {atom.table.label}.{column} is not of a type of PostgreSQL's own",
+                    hint="a function trusts no operator from elsewhere; ask through sqlrs count",
+                )
+    return tuple(dict.fromkeys(atom.table for atom in residuals.query.atoms))
+
+
+def _least_epsilon(recursion: Recursion, shape: int) -> Decimal:
+    """The least epsilon, to two digits, whose lattice of distances is small enough to walk."""
+
+    def fits(epsilon: Decimal) -> bool:
+        weights = PolyLaplace(epsilon, shape).weights
+        method = choose_method(recursion, weights)
+        if method is None or not method.lattice:
+            return False
+        once = sum(step.cost + len(recursion.coordinates) for step in recursion.steps)
+        return once * prod(turning_point(d, weights) for d in method.degrees) <= _MOST_WORK
+
+    choices = [Decimal(digits).scaleb(e - 1) for e in range(-6, 3) for digits in range(10, 100)]
+    place = bisect_left(choices, True, key=fits)
+    if place == len(choices):
+        raise QueryRefused(
+            "the query joins too many private tables for a function inside the database",
+            hint="ask it through sqlrs count or the proxy, or declare tables public",
+        )
+    return choices[place]

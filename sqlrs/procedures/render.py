@@ -1,0 +1,148 @@
+"""A definition -> the script that installs it. Names and values are quoted by psycopg alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+
+from psycopg.sql import SQL, Composable, Identifier, Literal
+
+from sqlrs.errors import QueryRefused
+from sqlrs.ledger.base import Kind
+from sqlrs.procedures.definition import Definition
+from sqlrs.templates import template
+
+DEFAULT_OWNER = "sqlrs_owner"
+
+# In an order in which each object finds those it needs.
+_OBJECTS = (
+    "budgets",
+    "releases",
+    "queries",
+    "balances",
+    "grant_budget",
+    "budget",
+    "history",
+    "check_epsilon",
+    "charge",
+    "await_durable",
+    "random_word",
+    "whole_power",
+    "smoothness_ratio",
+    "grow",
+    "ceiling",
+    "can_change",
+    "next_layer",
+    "fold",
+    "noise",
+)
+_QUOTES = ("$sqlrs$", "$measure$")
+
+
+@dataclass(frozen=True)
+class Grants:
+    """Who owns the function, who may call it, and which caps are set with it."""
+
+    owner: str = DEFAULT_OWNER
+    roles: tuple[str, ...] = ()
+    budget: Decimal | None = None
+    dataset_budget: Decimal | None = None
+
+
+def install_script(definition: Definition, grants: Grants) -> str:
+    """The whole script, for one transaction: it may be run again, and never touches a balance."""
+    owner = Identifier(grants.owner)
+    parts = [
+        _filled("owner", owner_text=Literal(grants.owner)),
+        _filled("schema", owner_text=Literal(grants.owner)),
+        *(
+            _filled(
+                "read_table",
+                schema=Identifier(table.schema or "public"),
+                table=Identifier(table.name),
+                owner=owner,
+            )
+            for table in definition.tables
+        ),
+        _filled("become_owner", owner=owner),
+        *(_text(name) for name in _OBJECTS),
+        _function(definition),
+        _filled(
+            "record_definition",
+            name=Literal(definition.name),
+            dataset=Literal(definition.dataset),
+            sql=Literal(definition.sql),
+            shape=Literal(definition.shape),
+            least_epsilon=Literal(definition.least_epsilon),
+            repeats=Literal(definition.repeats),
+        ),
+        _text("lock_down"),
+        *(
+            _filled("grant_execute", role=Identifier(role), function=Identifier(definition.name))
+            for role in grants.roles
+        ),
+        *_budgets(definition, grants),
+    ]
+    return "\n\n".join(["BEGIN;", *parts, "COMMIT;"]) + "\n"
+
+
+def drop_query_script(name: str) -> str:
+    """The statements that remove one function and keep the ledger."""
+    return _filled("drop_query", function=Identifier(name), name=Literal(name))
+
+
+def _function(definition: Definition) -> str:
+    programs = definition.programs
+    measure = definition.measure.sql(dialect="postgres", pretty=True)
+    created = _filled(
+        "count",
+        function=Identifier(definition.name),
+        name=Literal(definition.name),
+        dataset=Literal(definition.dataset),
+        query=Literal(definition.canonical),
+        mechanism=Literal(definition.mechanism),
+        shape=Literal(definition.shape),
+        least_epsilon=Literal(definition.least_epsilon),
+        repeats=Literal(definition.repeats),
+        measure=SQL(measure),
+        steps=_array(programs.steps),
+        starts=_array(programs.starts),
+        answers=_array(programs.answers),
+        ceilings=_array(programs.ceilings),
+        degree=Literal(programs.degree),
+        values=SQL(", ").join(map(_product, definition.values)),
+    )
+    # The text of a query must not be able to end the quotes that it stands in.
+    if any(created.count(quote) != 2 for quote in _QUOTES):
+        raise QueryRefused(f"the query holds the text {' or '.join(_QUOTES)}", hint="leave it out")
+    return created
+
+
+def _budgets(definition: Definition, grants: Grants) -> Iterable[str]:
+    caps = [(Kind.ANALYST, role, grants.budget) for role in grants.roles]
+    caps.append((Kind.DATASET, definition.dataset, grants.dataset_budget))
+    for kind, name, cap in caps:
+        if cap is not None:
+            yield _filled(
+                "set_budget", kind=Literal(str(kind)), name=Literal(name), cap=Literal(cap)
+            )
+
+
+def _array(numbers: Iterable[int]) -> Composable:
+    listed = SQL(", ").join(map(Literal, numbers))
+    return SQL("ARRAY[{}]::integer[]").format(listed)
+
+
+def _product(places: Iterable[int]) -> Composable:
+    """The product of some of the measured numbers."""
+    return SQL(" * ").join(SQL("measured[{}]").format(Literal(place)) for place in places)
+
+
+def _filled(name: str, /, **parts: Composable) -> str:
+    filled = SQL(_text(name)).format(**parts)
+    return filled.as_string()
+
+
+def _text(name: str) -> str:
+    return template(f"procedures/{name}.sql").strip()
