@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from sqlrs.cli import budget, counting, owner, proxy
+from sqlrs.cli import budget, counting, owner, procedures, proxy
 from sqlrs.errors import Interrupted, SqlrsError
 
 app = typer.Typer(
