@@ -248,7 +248,7 @@ class _Group:
         if isinstance(tree, exp.And | exp.Or):
             left, right = self._truth(tree.this, values), self._truth(tree.expression, values)
             if isinstance(tree, exp.And):
-                return z3.And(left[0], right[0]), z3.And(left[1], right[1])
+                return z3.And(left[0], right[0]), z3.Or(left[1], right[1])
             return z3.Or(left[0], right[0]), z3.And(left[1], right[1])
         if isinstance(tree, exp.In):
             value = self._value(tree.this, values)
