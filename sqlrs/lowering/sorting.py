@@ -97,7 +97,7 @@ class _Sorter:
     def check_moments(self, condition: exp.Expr) -> None:
         """Refuse 'now' and its like where PostgreSQL may read them as the present moment."""
         for literal in condition.find_all(exp.Literal):
-            if literal.is_string and str(literal.this).strip().lower() in MOMENT_WORDS:
+            if literal.is_string and MOMENT_WORDS & set(str(literal.this).lower().split()):
                 families = {self.equal.type_of(place).family for place in references(condition)}
                 casts = condition.find_all(exp.Cast)
                 if families & MOMENTS or any(
