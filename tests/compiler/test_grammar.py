@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import sqlglot
 from duckdb import Error as DuckDBError
 from hypothesis import given, settings
@@ -9,7 +10,8 @@ from hypothesis import strategies as st
 from sqlglot import exp
 
 from sqlrs.compile import compile_query
-from sqlrs.errors import QueryRefused
+from sqlrs.coverage import check_coverage
+from sqlrs.errors import QueryRefused, Span
 from sqlrs.grammar import _NODES, check_grammar
 from sqlrs.lower import lower
 from sqlrs.parse import parse
@@ -50,6 +52,17 @@ def test_every_argument_outside_the_whitelist_is_refused() -> None:
             node.args[name] = before
     assert len(tried) > 70
     assert {(exp.Table, "sample"), (exp.Select, "hint"), (exp.Join, "side")} <= tried
+
+
+@pytest.mark.parametrize("skipped", ["SKIPPED", "'text'", "7", '"name"', "*", "FINAL"])
+def test_a_word_that_is_not_in_the_tree_is_refused(skipped: str) -> None:
+    read = "SELECT count(*) FROM edge"
+    written = f"{read} {skipped}"
+    source = Source(written, "duckdb", sqlglot.tokenize(written, read="duckdb"))
+    with pytest.raises(QueryRefused) as caught:
+        check_coverage(sqlglot.parse_one(read, read="duckdb"), source)
+    assert caught.value.code == "not_understood"
+    assert caught.value.span == Span(len(read) + 1, len(written))
 
 
 _INSERTED = (
