@@ -90,11 +90,7 @@ class Explanation:
     def _noise_lines(self) -> list[str]:
         mechanism = self.mechanism
         dropped = [p for p in self.query.generals if p not in self.residuals.reading.solved]
-        lines = [
-            f"noise: {mechanism.describe()}",
-            f"  standard error {mechanism.standard_error_multiple():.3g} × the sensitivity, "
-            f"median error {mechanism.median_error_multiple():.3g} ×",
-        ]
+        lines = [f"noise: {mechanism.describe()}"]
         if self.query.comparisons and not self.residuals.reading.exact_comparisons:
             lines.append("  comparisons that reach across a boundary are dropped: too many at once")
         if dropped:
@@ -112,7 +108,10 @@ def atom_text(atom: Atom) -> str:
         f"{name} = {term}" if isinstance(term, Constant) else f"{name}: {term}"
         for name, term in atom.terms
     )
-    keys = [f"key ({', '.join(sorted(key))})" for key in sorted(atom.table.keys, key=sorted)]
+    keys = [
+        f"key ({', '.join(c.name for c in atom.table.columns if c.name in key)})"
+        for key in sorted(atom.table.keys, key=sorted)
+    ]
     facts = ["private" if atom.table.private else "public", *(keys or ["no key"])]
     filters = f" with {len(atom.filters)} filter(s)" if atom.filters else ""
     return f"{atom.alias} = {atom.table.label}({terms}){filters}  [{', '.join(facts)}]"

@@ -37,6 +37,7 @@ def draw(query: Query, residual: Residual | None = None) -> str:
     )
     ElementTree.SubElement(root, "title").text = _title(query, residual)
     ElementTree.SubElement(root, "style").text = _STYLE
+    ElementTree.SubElement(root, "rect", width="100%", height="100%", fill="#ffffff")
     _arrowheads(root)
     shown = _shown(query)
     spots = _circle(sorted(shown))
@@ -99,7 +100,9 @@ def _atom(
     if len(ends) == 2 and ends[0] != ends[1]:
         (x1, y1), (x2, y2) = (spots[v] for v in ends)
         _arrow(root, (x1, y1), (x2, y2), kind, head=True)
-        _text(root, x1 + (x2 - x1) * 0.42, y1 + (y2 - y1) * 0.42 - 9, atom.alias, "small")
+        length = hypot(x2 - x1, y2 - y1) or 1.0
+        aside_x, aside_y = -(y2 - y1) * 12 / length, (x2 - x1) * 12 / length
+        _text(root, (x1 + x2) / 2 + aside_x, (y1 + y2) / 2 + aside_y, atom.alias)
         return
     angle = 2 * pi * position / 7
     x = sum(spots[v][0] for v in ends) / len(ends) if ends else _SIZE / 2
@@ -124,8 +127,22 @@ def _predicate(
     root: ElementTree.Element, predicate: Inequality | Comparison, spots: dict[Variable, Point]
 ) -> None:
     ends = [spots[v] for v in (predicate.left, predicate.right) if isinstance(v, Variable)]
-    if len(ends) == 2:
-        _arrow(root, ends[0], ends[1], "predicate", head=isinstance(predicate, Comparison))
+    if len(ends) != 2:
+        return
+    (x1, y1), (x2, y2) = ends
+    # Bent to the side, so that the table between the same variables stays visible.
+    bend_x, bend_y = (x1 + x2) / 2 + (y2 - y1) * 0.22, (y1 + y2) / 2 - (x2 - x1) * 0.22
+    length = hypot(x2 - bend_x, y2 - bend_y) or 1.0
+    back = (_NODE + 4) / length
+    attributes = {"class": "predicate"}
+    if isinstance(predicate, Comparison):
+        attributes["marker-end"] = "url(#head-predicate)"
+    end_x, end_y = x2 - (x2 - bend_x) * back, y2 - (y2 - bend_y) * back
+    route = f"M{_n(x1)} {_n(y1)} Q{_n(bend_x)} {_n(bend_y)} {_n(end_x)} {_n(end_y)}"
+    ElementTree.SubElement(root, "path", attributes, d=route)
+    sign = "≠" if isinstance(predicate, Inequality) else "<" if predicate.strict else "≤"
+    middle_x, middle_y = (x1 + x2) / 4 + bend_x / 2, (y1 + y2) / 4 + bend_y / 2
+    _text(root, middle_x, middle_y, sign, "small")
 
 
 def _arrow(root: ElementTree.Element, start: Point, end: Point, kind: str, *, head: bool) -> None:

@@ -128,7 +128,7 @@ def release(
     bars = request.bars(mechanism)
     compiled = Compiled.of(request.sql, catalog, settings)
     if isinstance(compiled, Contradiction):
-        return Answer(0, Decimal(0), mechanism.describe())
+        return Answer(0, Decimal(0), mechanism.name)
     charge = _charge(request, mechanism, bars, compiled.canonical)
     if recorded := ledger.repeat(charge):
         return Answer.from_json(recorded)
@@ -199,4 +199,4 @@ def _noisy(
     interval = None
     if bars is not None:
         interval = Interval(*bars.interval(value, sensitivity, bits), bars.coverage)
-    return Answer(value, charge.epsilon, charge.mechanism, interval)
+    return Answer(value, charge.epsilon, mechanism.name, interval)

@@ -98,7 +98,7 @@ def demo(
         show(answer, json)
     else:
         print(f"The private answer at epsilon {answer.epsilon}: {answer.value:,}")
-        print(f"({answer.mechanism}; run again for fresh noise)")
+        print(f"(noise: {answer.mechanism}; run again for fresh noise)")
 
 
 def read_sql(sql: str) -> str:
