@@ -10,6 +10,7 @@ from sqlrs.engines.base import Snapshot
 from sqlrs.isomorphism import representatives
 from sqlrs.planning.choose import choose
 from sqlrs.planning.plan import Plan
+from sqlrs.planning.smt import DEFAULT_SOLVER_SECONDS, Solved
 from sqlrs.residuals import Members, Residual
 
 Progress = Callable[[int, int, str], None]
@@ -34,6 +35,7 @@ def evaluate(
     *,
     dialect: str,
     how: str = "auto",
+    solver_seconds: float = DEFAULT_SOLVER_SECONDS,
     progress: Progress | None = None,
 ) -> list[Evaluation]:
     """T_E of every residual. ``progress`` hears the number, the total and the name of each statement."""
@@ -42,11 +44,11 @@ def evaluate(
     chosen = list({r.members: r for r in same.values()}.values())
     found: dict[Members, Evaluation] = {}
     for position, residual in enumerate(chosen, 1):
-        plan = choose(residual, None, how=how, dialect=dialect)
+        plan = choose(residual, None, how=how, dialect=dialect, solver_seconds=solver_seconds)
         if progress is not None:
             progress(position, len(chosen), f"{residual} ({plan.name})")
         start = time.perf_counter()
-        value = snapshot.scalar(plan.statement())
+        value = _run(plan, snapshot)
         found[residual.members] = Evaluation(residual, value, plan, time.perf_counter() - start)
     evaluations = []
     for residual in wanted:
@@ -56,3 +58,9 @@ def evaluate(
         else:
             evaluations.append(Evaluation(residual, done.value, done.plan, 0.0))
     return evaluations
+
+
+def _run(plan: Plan, snapshot: Snapshot) -> int:
+    if isinstance(plan, Solved):
+        return plan.solve(snapshot.rows(plan.statement()))
+    return snapshot.scalar(plan.statement())
