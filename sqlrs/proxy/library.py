@@ -175,21 +175,26 @@ class _StoppableEngine:
     @contextmanager
     def _watched(self, materialising: bool) -> Iterator[Snapshot]:
         with self._engine.snapshot(materialising=materialising) as snapshot:
-            done = threading.Event()
-            watch = threading.Thread(target=self._watch, args=(snapshot, done), daemon=True)
-            watch.start()
+            done, ending = threading.Event(), threading.Lock()
+            arguments = (snapshot, done, ending)
+            threading.Thread(target=self._watch, args=arguments, daemon=True).start()
             try:
                 yield snapshot
             finally:
-                done.set()
-                watch.join()
+                # Not joined: a count would wait for the next look. The lock keeps a late stop
+                # away from a connection that serves somebody else by then.
+                with ending:
+                    done.set()
 
-    def _watch(self, snapshot: Snapshot, done: threading.Event) -> None:
+    def _watch(self, snapshot: Snapshot, done: threading.Event, ending: threading.Lock) -> None:
         while not done.is_set():
-            if self._cancel.wait(_LOOK_SECONDS):
+            if not self._cancel.wait(_LOOK_SECONDS):
+                continue
+            with ending:
                 if isinstance(snapshot, _Stoppable) and not done.is_set():
                     snapshot.interrupt()
-                return
+            # A stop that comes before its statement began is lost, so it is repeated.
+            done.wait(_LOOK_SECONDS)
 
 
 def _history_row(line: Release) -> HistoryRow:

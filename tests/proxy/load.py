@@ -1,0 +1,236 @@
+"""Many analysts at once against a proxy process: what each was told, and how long it took.
+
+``python -m tests.proxy.load --seconds 60 --connections 200`` prints a report.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import random
+import re
+import signal
+import ssl
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+
+import asyncpg
+
+from sqlrs.ledger.store import StoreLedger
+from sqlrs.proxy import add_user
+
+PASSWORD = "a password for load"
+EPSILON = Decimal("0.1")
+_PORT = re.compile(r"listening on .*:(\d+),")
+_CONFIGURATION = """
+[data]
+{data}
+ledger = "sqlite:///{folder}/budget.db"
+
+[proxy]
+port = {port}
+status_port = 0
+state_directory = "state"
+
+[proxy.limits]
+statements_per_second = 10000
+statement_burst = 10000
+
+[proxy.default]
+epsilon = "{epsilon}"
+"""
+
+
+@dataclass
+class Told:
+    """What the clients were told, by analyst, and how long each kind of statement took."""
+
+    charged: Counter[str] = field(default_factory=Counter)
+    repeated: Counter[str] = field(default_factory=Counter)
+    errors: Counter[str] = field(default_factory=Counter)
+    seconds: dict[str, list[float]] = field(default_factory=dict)
+
+    def percentile(self, kind: str, share: float) -> float:
+        times = sorted(self.seconds.get(kind, [0.0]))
+        return times[min(len(times) - 1, int(share * len(times)))]
+
+
+class ProxyProcess:
+    """``sqlrs serve`` in a process of its own, on one folder, started as often as needed."""
+
+    def __init__(self, folder: Path, data: str, analysts: list[str], budget: str) -> None:
+        self.folder = folder
+        self.analysts = analysts
+        self.port = 0
+        self._data = data
+        self._process: subprocess.Popen[str] | None = None
+        self.ledger = StoreLedger(f"sqlite:///{folder}/budget.db")
+        self.ledger.grant(epsilon=1000, dataset="data")
+        for name in analysts:
+            add_user(folder / "users.toml", name, PASSWORD)
+            self.ledger.grant(epsilon=budget, analyst=name)
+
+    @property
+    def process(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    def start(self) -> None:
+        config = self.folder / "sqlrs.toml"
+        config.write_text(
+            _CONFIGURATION.format(
+                data=self._data, folder=self.folder, port=self.port, epsilon=EPSILON
+            )
+        )
+        self._process = subprocess.Popen(
+            [
+                sys.executable,
+                "-c",
+                "from sqlrs.cli import main; main()",
+                "serve",
+                "--config",
+                config,
+            ],
+            stdout=subprocess.PIPE,
+            stderr=(self.folder / "events.log").open("a"),
+            text=True,
+        )
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        match = _PORT.match(line)
+        assert match is not None, (self.folder / "events.log").read_text()[-2000:]
+        self.port = int(match[1])
+
+    def kill(self, number: int = signal.SIGKILL) -> None:
+        assert self._process is not None
+        self._process.send_signal(number)
+        self._process.wait(60)
+
+    def memory(self) -> int:
+        """Resident bytes of the proxy itself."""
+        pages = int(Path(f"/proc/{self.process}/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGESIZE")
+
+    async def connect(self, analyst: str) -> asyncpg.Connection:
+        context = ssl.create_default_context(cafile=str(self.folder / "state" / "server.crt"))
+        return await asyncpg.connect(
+            host="localhost",
+            port=self.port,
+            user=analyst,
+            password=PASSWORD,
+            database="sqlrs",
+            ssl=context,
+            timeout=60,
+        )
+
+
+@contextmanager
+def proxy_process(
+    folder: Path, data: str, analysts: list[str], budget: str
+) -> Iterator[ProxyProcess]:
+    """A started proxy, stopped at the end."""
+    running = ProxyProcess(folder, data, analysts, budget)
+    running.start()
+    try:
+        yield running
+    finally:
+        running.kill(signal.SIGTERM)
+
+
+def graph_file(folder: Path) -> str:
+    """A small graph, as the [data] section that names it."""
+    chance = random.Random(3)
+    edges = {(chance.randrange(300), chance.randrange(300)) for _ in range(2000)}
+    (folder / "graph.txt").write_text("".join(f"{a}\t{b}\n" for a, b in sorted(edges)))
+    return 'tables = { edge = "graph.txt" }'
+
+
+async def client(
+    proxy: ProxyProcess, analyst: str, seed: int, until: float, told: Told, gate: asyncio.Semaphore
+) -> None:
+    """One connection: cheap counts, repeats, catalog queries and refusals for a while."""
+    chance = random.Random(seed)
+    async with gate:
+        connection = await proxy.connect(analyst)
+    notices: list[str] = []
+    connection.add_log_listener(lambda _, message: notices.append(message.message))
+    statements = {
+        "count": "SELECT count(*) FROM edge WHERE src = $1 AND dst <> $2",
+        "join": "SELECT count(*) FROM edge a JOIN edge b ON a.dst = b.src WHERE a.src = $1",
+        "catalog": "SELECT count(*) FROM pg_class WHERE relname = $1",
+        "refused": "SELECT src FROM edge WHERE src = $1",
+    }
+    try:
+        while time.monotonic() < until:
+            kind = chance.choices(list(statements), (5, 2, 2, 1))[0]
+            values: list[object] = [chance.randrange(300)]
+            if kind == "count":
+                values.append(chance.randrange(20))
+            if kind == "catalog":
+                values = ["edge"]
+            began = time.monotonic()
+            try:
+                await connection.fetchval(statements[kind], *values)
+            except asyncpg.PostgresError as problem:
+                told.errors[str(problem.sqlstate)] += 1
+            else:
+                if kind in ("count", "join"):
+                    await asyncio.sleep(0)
+                    fresh = "charged," in notices[-1] and "nothing" not in notices[-1]
+                    (told.charged if fresh else told.repeated)[analyst] += 1
+            told.seconds.setdefault(kind, []).append(time.monotonic() - began)
+            await asyncio.sleep(chance.random() * 0.2)
+    finally:
+        await connection.close(timeout=10)
+
+
+async def load(proxy: ProxyProcess, connections: int, seconds: float) -> Told:
+    """Keep that many connections busy for that long."""
+    told, gate = Told(), asyncio.Semaphore(20)
+    until = time.monotonic() + seconds
+    await asyncio.gather(
+        *(
+            client(proxy, proxy.analysts[n % len(proxy.analysts)], n, until, told, gate)
+            for n in range(connections)
+        )
+    )
+    return told
+
+
+def main() -> None:
+    """Print a report as JSON."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--connections", type=int, default=200)
+    parser.add_argument("--analysts", type=int, default=20)
+    given = parser.parse_args()
+    folder = Path(tempfile.mkdtemp(prefix="sqlrs-load-"))
+    analysts = [f"analyst{n}" for n in range(given.analysts)]
+    with proxy_process(folder, graph_file(folder), analysts, "10") as proxy:
+        before = proxy.memory()
+        told = asyncio.run(load(proxy, given.connections, given.seconds))
+        report = {
+            "charged": told.charged.total(),
+            "repeated": told.repeated.total(),
+            "errors": dict(told.errors),
+            "memory_mb": [before >> 20, proxy.memory() >> 20],
+            "seconds": {
+                kind: {f"p{int(100 * p)}": round(told.percentile(kind, p), 4) for p in (0.5, 0.99)}
+                for kind in told.seconds
+            },
+        }
+    print(json.dumps(report, indent=2))
+
+
+if __name__ == "__main__":
+    main()
