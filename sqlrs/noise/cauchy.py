@@ -40,10 +40,11 @@ class Cauchy:
         while True:
             noise, octave = _proposal(width, bits)
             denominator = high + low * noise**4
-            if octave is None:
-                accepted = coin(high, denominator, bits)
-            else:
+            if octave is not None:
                 accepted = coin(2 * high * 17**octave, denominator << octave, bits)
+            else:
+                # -width came up with the middle only because the range must be even.
+                accepted = noise != -width and coin(high, denominator, bits)
             if accepted:
                 return noise
 
@@ -84,18 +85,14 @@ class Cauchy:
 
 def _proposal(width: int, bits: RandomBits) -> tuple[int, int | None]:
     """A candidate n and its octave j, with |n| from width * 2**j to twice that, or the middle."""
-    while True:
-        if coin(26, 43, bits):
-            noise = integer_below(2 * width, bits) - width
-            if noise == -width:
-                continue
-            return noise, None
-        octave = 0
-        while coin(4, 17, bits):
-            octave += 1
-        start = width << octave
-        size = start + integer_below(start, bits)
-        return (-size if bits.bits(1) else size), octave
+    if coin(26, 43, bits):
+        return integer_below(2 * width, bits) - width, None
+    octave = 0
+    while coin(4, 17, bits):
+        octave += 1
+    start = width << octave
+    size = start + integer_below(start, bits)
+    return (-size if bits.bits(1) else size), octave
 
 
 def _median() -> float:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sqlrs.noise.cauchy
-from sqlrs.noise import Cauchy
+from sqlrs.noise import Cauchy, RandomBits
 from tests.noise.oracle import (
     deviation_allowed,
     exponential_bounds,
@@ -24,27 +24,15 @@ SAMPLES = 20_000
 ERROR_RATE = 1e-6
 
 
-class OneProposal(Decisions):
-    """Cuts a path where the sampler starts a second proposal or leaves the first octaves."""
+class FewOctaves(Decisions):
+    """Cuts the paths beyond the first four octaves: their accepting coin is the ninth decision."""
 
-    octaves = 3
-
-    def __init__(self, prefix: list[int]) -> None:
-        super().__init__(prefix)
-        self._proposals = 0
-        self._doublings = 0
+    octaves = 4
 
     def coin(self, numerator: int, denominator: int, source: object = None) -> bool:
-        if (numerator, denominator) == (26, 43):
-            self._proposals += 1
-            if self._proposals > 1:
-                raise CutOffError
-        outcome = super().coin(numerator, denominator)
-        if (numerator, denominator) == (4, 17) and outcome:
-            self._doublings += 1
-            if self._doublings >= self.octaves:
-                raise CutOffError
-        return outcome
+        if len(self.taken) >= self.octaves + 4:
+            raise CutOffError
+        return super().coin(numerator, denominator)
 
 
 @pytest.mark.parametrize(
@@ -57,16 +45,25 @@ def test_one_proposal_accepts_each_integer_in_proportion_to_its_weight(
     """Every path of the sampler, with its exact probability: the law is exact, not approximate."""
     mechanism = Cauchy(Decimal(10))
     accepted: dict[int, Fraction] = defaultdict(Fraction)
+    propose = sqlrs.noise.cauchy._proposal
 
     def sampler(decisions: Decisions) -> int:
         monkeypatch.setattr(sqlrs.noise.cauchy, "coin", decisions.coin)
         monkeypatch.setattr(sqlrs.noise.cauchy, "integer_below", decisions.integer_below)
+        proposals = iter([propose])
+
+        def propose_once(width: int, bits: RandomBits) -> tuple[int, int | None]:
+            for allowed in proposals:
+                return allowed(width, bits)
+            raise CutOffError
+
+        monkeypatch.setattr(sqlrs.noise.cauchy, "_proposal", propose_once)
         return mechanism.sample(scale, decisions)
 
-    for noise, probability in walk(sampler, OneProposal):
+    for noise, probability in walk(sampler, FewOctaves):
         accepted[noise] += probability
 
-    reach = math.ceil(scale) * 2**OneProposal.octaves
+    reach = math.ceil(scale) * 2**FewOctaves.octaves
     assert sorted(accepted) == list(range(1 - reach, reach))
     for noise, probability in accepted.items():
         assert probability == accepted[0] * quartic_weight(scale, noise)
