@@ -17,7 +17,6 @@ SELECT
   class.relname,
   attribute.attname,
   format_type(type.oid, NULL),
-  type.typnamespace = 'pg_catalog'::regnamespace,
   CASE WHEN collation_of.oid <> 'pg_catalog."default"'::regcollation
     THEN collation_of.oid::regcollation::text
   END,

@@ -1,6 +1,6 @@
 -- The column sets that an index keeps unique by the equality that joins use: valid, not deferrable, neither
 -- partial nor over expressions, B-tree with the types' own operators and the columns' own collations.
--- A parent's index does not reach into its inheritance children; a partitioned table's does.
+-- Which columns are never null is told elsewhere; none is where a parent has inheritance children.
 SELECT
   space.nspname,
   class.relname,
@@ -25,9 +25,6 @@ WHERE index.indisunique
   AND NOT index.indisexclusion
   AND index.indpred IS NULL
   AND index.indexprs IS NULL
-  AND NOT EXISTS (
-    SELECT 1 FROM pg_inherits AS child WHERE child.inhparent = class.oid AND class.relkind = 'r'
-  )
 GROUP BY space.nspname, class.relname, index.indexrelid
 HAVING bool_and(
   coalesce(attribute.attcollation = part.collation_oid AND operators.opcdefault, false)

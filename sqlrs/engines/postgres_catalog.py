@@ -20,10 +20,9 @@ def read_catalog(fetch: Fetch, *, search_path: tuple[str, ...]) -> Catalog:
     fetch(template("postgres/hide_schemas.sql"))
     columns: dict[Relation, list[Column]] = defaultdict(list)
     for row in fetch(template("postgres/columns.sql")):
-        schema, table, name, type_text, built_in, collation, deterministic, nullable = row
+        schema, table, name, type_text, collation, deterministic, nullable = row
         column_type = postgres_type(
             str(type_text),
-            built_in=bool(built_in),
             collation=None if collation is None else str(collation),
             deterministic=bool(deterministic),
         )

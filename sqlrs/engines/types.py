@@ -57,14 +57,15 @@ _POSTGRES = {
 
 
 def postgres_type(
-    text: str, *, built_in: bool, collation: str | None = None, deterministic: bool = True
+    text: str, *, collation: str | None = None, deterministic: bool = True
 ) -> ColumnType:
     """The column type for a base type's name without modifiers, as ``format_type`` writes it.
 
+    Types that are not built in come with their schema, so they are never taken for built-in ones.
     ``character`` ignores trailing blanks, and a collation that is not deterministic makes different
     texts equal: both compare by value with themselves only.
     """
-    family = _POSTGRES.get(text, Family.OTHER) if built_in else Family.OTHER
+    family = _POSTGRES.get(text, Family.OTHER)
     if family is Family.TEXT and not deterministic:
         family = Family.OTHER
     return ColumnType(family, text, collation)

@@ -335,13 +335,18 @@ def test_nothing_outside_is_within_reach(database_file: Path, tmp_path: Path) ->
         for text in (
             f"SELECT * FROM read_csv('{secret}')",
             f"SELECT * FROM '{secret}'",
-            "SELECT * FROM database_file",
             "SET enable_external_access = true",
             "SET memory_limit = '1GB'",
             f"ATTACH '{tmp_path / 'new.db'}'",
         ):
             with pytest.raises(EngineFailed), engine.snapshot() as snapshot:
                 snapshot.rows(statement(text))
+
+
+def test_a_table_name_is_never_a_variable_of_the_program() -> None:
+    setting = statement("SELECT current_setting('python_enable_replacements')")
+    with closing(open_engine("duckdb://")) as engine, engine.snapshot() as snapshot:
+        assert snapshot.rows(setting) == [(False,)]
 
 
 def test_past_the_memory_limit_is_a_clear_error() -> None:
