@@ -222,7 +222,10 @@ class Residuals:
         pieces = [query.variables(piece) for piece in self.connected(members)]
 
         def local(predicate: Predicate) -> bool:
-            return any(predicate.variables <= piece for piece in pieces)
+            # The query itself is the count, not a bound: nothing may be left out of it.
+            return members == query.everything or any(
+                predicate.variables <= piece for piece in pieces
+            )
 
         reached, external = self._across(inside)
         return Residual(

@@ -51,11 +51,25 @@ def test_an_inequality_counts_only_inside_one_connected_piece() -> None:
 
 
 def test_parts_linked_by_a_comparison_stay_together() -> None:
-    linked = query(atom(BAG, "a", "b"), atom(BAG, "c", "d"), less=[("b", "c")])
-    assert [p.members for p in Residuals(linked).parts(linked.everything)] == [{0, 1}]
-    relaxed = Residuals(linked, Reading(exact_comparisons=False))
-    assert [p.members for p in relaxed.parts(linked.everything)] == [{0}, {1}]
-    assert relaxed.of(linked.everything).comparisons == frozenset()
+    wider = query(*(atom(BAG, *pair) for pair in ("ab", "cd", "ef")), less=[("b", "c")])
+    pair = frozenset({0, 1})
+    assert [p.members for p in Residuals(wider).parts(pair)] == [{0, 1}]
+    relaxed = Residuals(wider, Reading(exact_comparisons=False))
+    assert [p.members for p in relaxed.parts(pair)] == [{0}, {1}]
+    assert relaxed.of(pair).comparisons == frozenset()
+
+
+def test_the_count_itself_keeps_every_predicate() -> None:
+    linked = query(
+        atom(BAG, "a", "b"),
+        atom(BAG, "c", "d"),
+        different=["a c"],
+        less=[("b", "d")],
+        general=[(lambda b, c: b + c < 3, "b c")],
+    )
+    for exact in (True, False):
+        count = Residuals(linked, Reading(exact_comparisons=exact)).of(linked.everything)
+        assert set(count.predicates) == set(linked.predicates)
 
 
 def test_parts_linked_through_a_chain_of_external_variables_stay_together() -> None:

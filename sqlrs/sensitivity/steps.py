@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 
@@ -153,17 +153,6 @@ def components(residuals: Residuals, members: Members) -> tuple[Members, ...]:
     return tuple(groups)
 
 
-def whole(residuals: Residuals) -> Residual:
-    """The query itself with every predicate, also those that a residual would have to drop."""
-    query = residuals.query
-    return replace(
-        residuals.of(query.everything),
-        inequalities=query.inequalities,
-        comparisons=query.comparisons,
-        generals=query.generals,
-    )
-
-
 def _kept(residuals: Residuals, members: Members) -> tuple[Predicate, ...]:
     """The kept predicates that can span; an inequality is kept only inside one component."""
     query = residuals.query
@@ -184,7 +173,7 @@ class _Compiler:
 
     def compile(self) -> Recursion:
         """The recursion; coordinates in order of size, so that factors come before products."""
-        everything = whole(self.residuals)
+        everything = self.residuals.of(self.query.everything)
         start = self._all_families(everything)
         found: dict[Members, tuple[dict[int, tuple[RoleFamily, ...]], tuple[Members, ...]]] = {}
         waiting = list(self._next(everything.members, start, ()))
