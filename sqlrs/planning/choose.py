@@ -23,13 +23,12 @@ def choose(
 ) -> Plan:
     """The plan for a residual; ``how`` forces one. Statistics guide the choice, never the value.
 
-    External variables have one plan each, by the shape of the residual, whatever ``how`` says.
+    Where a residual has external variables, its shape alone decides the plan.
     """
     if how not in HOW:
         raise UsageError(f"there is no plan {how!r}", hint=f"one of {', '.join(HOW)}")
     if residual.external:
-        across = any(not p.variables.isdisjoint(residual.external) for p in residual.generals)
-        return Solved(residual, solver_seconds) if across else external_plan(residual)
+        return _for_external(residual, solver_seconds)
     if how == "plain":
         return Plain(residual)
     solver = Solver(statistics or Statistics())
@@ -38,6 +37,26 @@ def choose(
     if how == "factorised":
         return Factorised(residual, total, dialect)
     pruning = prune(problem, solver, table_names(residual))
-    if pruning is None or (how == "auto" and total.cost <= pruning.cost):
-        return Factorised(residual, total, dialect)
-    return Pruned(residual, pruning, dialect)
+    if pruning is None:
+        return Factorised(residual, total, dialect, reason=_no_pruning(residual))
+    if how == "pruned":
+        return Pruned(residual, pruning, dialect)
+    if total.cost <= pruning.cost:
+        reason = "expected to be cheaper than bounding every boundary value first"
+        return Factorised(residual, total, dialect, reason=reason)
+    reason = "few boundary values are expected to have a bound above the maximum"
+    return Pruned(residual, pruning, dialect, reason=reason)
+
+
+def _for_external(residual: Residual, solver_seconds: float) -> Plan:
+    if any(not p.variables.isdisjoint(residual.external) for p in residual.generals):
+        return Solved(residual, solver_seconds)
+    return external_plan(residual)
+
+
+def _no_pruning(residual: Residual) -> str:
+    if not residual.boundary:
+        return "there is no boundary: every result counts"
+    if residual.output is not None:
+        return "distinct outputs are counted, for which there is no cheap bound"
+    return "no boundary variable bounds the counts"

@@ -42,23 +42,22 @@ class Decomposition:
     uncovered: frozenset[Inequality]
 
 
-@dataclass(frozen=True, slots=True)
 class _Part:
     """A set of leaves joined so far, not yet grouped: its inputs, expected rows and cost."""
 
-    leaves: Mask
-    inputs: tuple[_Step, ...]
-    rows: float
-    cost: float
+    __slots__ = ("cost", "inputs", "leaves", "rows", "weight")
+
+    def __init__(self, leaves: Mask, inputs: tuple[_Step, ...], rows: float, cost: float) -> None:
+        self.leaves = leaves
+        self.inputs = inputs
+        self.rows = rows
+        self.cost = cost
+        self.weight = cost + GROUP_ROW * rows
 
     @property
     def present(self) -> Mask:
         """The variables that are not summed out yet."""
         return sum_of(step.sized.mask for step in self.inputs)
-
-    @property
-    def weight(self) -> float:
-        return self.cost + GROUP_ROW * self.rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,44 +156,59 @@ class _Search:
         for size in range(1, len(indices) + 1):
             for chosen in combinations(indices, size):
                 leaves = sum_of(1 << i for i in chosen)
-                options = (
-                    [self._single(chosen[0])]
-                    if size == 1
-                    else [
-                        self._joined(one, other)
-                        for half in _halves(leaves)
-                        if half in table and leaves ^ half in table
-                        if self._touch(half, leaves ^ half)
-                        for one in table[half]
-                        for other in table[leaves ^ half]
-                        if len(one.inputs) == 1 or len(other.inputs) == 1
-                    ]
-                )
-                if options:
-                    raw = min(options, key=lambda part: part.weight)
+                raw = self._single(chosen[0]) if size == 1 else self._best_split(leaves, table)
+                if raw is not None:
                     table[leaves] = [raw] if leaves == component else self._options(raw)
         return min(table[component], key=lambda part: part.cost + self._finish(part))
+
+    def _best_split(self, leaves: Mask, table: dict[Mask, list[_Part]]) -> _Part | None:
+        """The cheapest join of two parts that make up ``leaves``, None if nothing connects them."""
+        best: _Part | None = None
+        least = math.inf
+        for half in _halves(leaves):
+            others = table.get(leaves ^ half)
+            if others is None or half not in table or not self._touch(half, leaves ^ half):
+                continue
+            for one in table[half]:
+                for other in others:
+                    # Equal steps of both sides cost once, so the sum of costs is no lower bound.
+                    if max(one.cost, other.cost) >= least:
+                        continue
+                    if len(one.inputs) > 1 and len(other.inputs) > 1:
+                        continue
+                    part = self._joined(one, other)
+                    if part.weight < least:
+                        best, least = part, part.weight
+        return best
 
     def _greedy(self, component: Mask) -> _Part:
         parts = [
             self._options(self._single(i)) for i in range(len(self.sizes)) if component >> i & 1
         ]
+        known: dict[tuple[Mask, Mask], _Part | None] = {}
         while len(parts) > 1:
-            candidates = [
-                (self._joined(one, other), i, j)
-                for i, j in combinations(range(len(parts)), 2)
-                if self._touch(parts[i][0].leaves, parts[j][0].leaves)
-                for one in parts[i]
-                for other in parts[j]
-                if len(one.inputs) == 1 or len(other.inputs) == 1
-            ]
-            part, i, j = min(
-                candidates,
-                key=lambda c: (c[0].weight, c[1], c[2]),
-            )
+            found: list[tuple[float, int, int, _Part]] = []
+            for i, j in combinations(range(len(parts)), 2):
+                pair = (parts[i][0].leaves, parts[j][0].leaves)
+                if pair not in known:
+                    touching = self._touch(*pair)
+                    known[pair] = self._best_pair(parts[i], parts[j]) if touching else None
+                part = known[pair]
+                if part is not None:
+                    found.append((part.weight, i, j, part))
+            _, i, j, part = min(found, key=lambda f: f[:3])
             parts = [p for k, p in enumerate(parts) if k not in (i, j)]
             parts.append([part] if part.leaves == component else self._options(part))
         return parts[0][0]
+
+    def _best_pair(self, left: list[_Part], right: list[_Part]) -> _Part:
+        options = [
+            self._joined(one, other)
+            for one in left
+            for other in right
+            if len(one.inputs) == 1 or len(other.inputs) == 1
+        ]
+        return min(options, key=lambda part: part.weight)
 
     def _options(self, part: _Part) -> list[_Part]:
         """The part as it is, grouped, and grouped after a filter by leaves that the rest joins."""
@@ -306,16 +320,19 @@ def _grouping_cost(part: _Part, step: _Step) -> float:
 
 def _shared(one: _Part, other: _Part) -> float:
     """What is saved because two steps are the same but for names, as far as their sizes tell."""
-    here = {_likeness(s.part, s) for s in one.inputs if s.part is not None}
-    return sum(
-        _grouping_cost(s.part, s)
-        for s in other.inputs
-        if s.part is not None and _likeness(s.part, s) in here
-    )
-
-
-def _likeness(part: _Part, step: _Step) -> tuple[str, str]:
-    return f"{part.cost:.6g}", f"{step.sized.rows:.6g}"
+    saved = 0.0
+    for s in other.inputs:
+        if s.part is None:
+            continue
+        for t in one.inputs:
+            if (
+                t.part is not None
+                and math.isclose(s.sized.rows, t.sized.rows)
+                and math.isclose(s.part.cost, t.part.cost)
+            ):
+                saved += _grouping_cost(s.part, s)
+                break
+    return saved
 
 
 def sum_of(masks: Iterable[Mask]) -> Mask:

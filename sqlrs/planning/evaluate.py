@@ -9,8 +9,11 @@ from dataclasses import dataclass
 from sqlrs.engines.base import Snapshot
 from sqlrs.isomorphism import representatives
 from sqlrs.planning.choose import choose
-from sqlrs.planning.plan import Plan
+from sqlrs.planning.factorise import Kept
+from sqlrs.planning.plan import Factorised, Plan, Pruned
+from sqlrs.planning.share import keep_shared
 from sqlrs.planning.smt import DEFAULT_SOLVER_SECONDS, Solved
+from sqlrs.planning.statistics import Statistics
 from sqlrs.residuals import Members, Residual
 
 Progress = Callable[[int, int, str], None]
@@ -35,21 +38,36 @@ def evaluate(
     *,
     dialect: str,
     how: str = "auto",
+    materialising: bool = False,
+    solver_seconds: float = DEFAULT_SOLVER_SECONDS,
     solver_seconds: float = DEFAULT_SOLVER_SECONDS,
     progress: Progress | None = None,
 ) -> list[Evaluation]:
-    """T_E of every residual. ``progress`` hears the number, the total and the name of each statement."""
+    """T_E of every residual, in the given order.
+
+    ``progress`` hears number, total and name of each statement before it runs. With
+    ``materialising``, for which the snapshot must have been begun, steps that several statements
+    share are kept as temporary tables.
+    """
     wanted = list(residuals)
     same = representatives(wanted)
     chosen = list({r.members: r for r in same.values()}.values())
+    statistics = None
+    if how != "plain" and chosen:
+        statistics = Statistics.read(snapshot, chosen[0].query)
+    plans = [
+        choose(residual, statistics, how=how, dialect=dialect, solver_seconds=solver_seconds)
+        for residual in chosen
+    ]
+    kept = keep_shared(plans, snapshot, dialect) if materialising else {}
     found: dict[Members, Evaluation] = {}
-    for position, residual in enumerate(chosen, 1):
-        plan = choose(residual, None, how=how, dialect=dialect, solver_seconds=solver_seconds)
+    for position, plan in enumerate(plans, 1):
         if progress is not None:
-            progress(position, len(chosen), f"{residual} ({plan.name})")
+            progress(position, len(plans), f"{plan.residual} ({plan.name})")
         start = time.perf_counter()
-        value = _run(plan, snapshot)
-        found[residual.members] = Evaluation(residual, value, plan, time.perf_counter() - start)
+        value = _value(plan, kept, snapshot)
+        seconds = time.perf_counter() - start
+        found[plan.residual.members] = Evaluation(plan.residual, value, plan, seconds)
     evaluations = []
     for residual in wanted:
         done = found[same[residual.members].members]
@@ -60,7 +78,9 @@ def evaluate(
     return evaluations
 
 
-def _run(plan: Plan, snapshot: Snapshot) -> int:
+def _value(plan: Plan, kept: Kept, snapshot: Snapshot) -> int:
     if isinstance(plan, Solved):
         return plan.solve(snapshot.rows(plan.statement()))
+    if isinstance(plan, Factorised | Pruned):
+        return snapshot.scalar(plan.statement(kept))
     return snapshot.scalar(plan.statement())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sqlglot import exp
@@ -21,6 +21,11 @@ from sqlrs.query import Variable
 _LONGEST_NAME = 48
 
 
+# The name, columns and whether rows are counted, of a step whose result is already there.
+Stored = tuple[str, tuple[str, ...], bool]
+Kept = Mapping[Hashable, Stored]
+
+
 @dataclass(frozen=True)
 class Relation:
     """A named result: the column of each variable, and whether ``results`` counts its rows."""
@@ -36,9 +41,9 @@ class Statement:
 
     dialect: str
     reserved: frozenset[str] = frozenset()
-    kept: Mapping[object, tuple[str, tuple[str, ...], bool]] = field(default_factory=dict)
+    kept: Kept = field(default_factory=dict)
     ctes: dict[str, exp.Expression] = field(default_factory=dict)
-    _steps: dict[object, tuple[str, tuple[str, ...], bool]] = field(default_factory=dict)
+    _steps: dict[Hashable, Stored] = field(default_factory=dict)
 
     def add(self, name: str, tree: exp.Expression) -> str:
         """Keep a result under a name like the given one."""
@@ -62,7 +67,7 @@ class Statement:
         if known is None:
             select, columns = self.grouped(grouping)
             name = self.add(step_name(grouping), select)
-            known = (name, tuple(columns[v] for v in kept), grouping.counted)
+            known = stored(name, grouping, columns)
             self._steps[form] = known
         name, names, counted = known
         return Relation(name, dict(zip(kept, names, strict=True)), counted)
@@ -233,6 +238,12 @@ class Statement:
             value = exp.Mul(this=exp.paren(number.this), expression=emit.number(term.coefficient))
             number.set("this", value)
         return select
+
+
+def stored(name: str, grouping: Grouping, columns: Mapping[Variable, str]) -> Stored:
+    """What later uses of a step need to know, in the order that its form gives its variables."""
+    order = [v for v in grouping.canonical.order if v in grouping.keep]
+    return name, tuple(columns[v] for v in order), grouping.counted
 
 
 def largest(building: Statement, rows: exp.Select, grouped: bool) -> exp.Select:

@@ -5,7 +5,7 @@ docs/proofs/plans.md proves that the terms add up to the problem's value.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sqlrs.planning.canonical import canonical
@@ -15,7 +15,8 @@ from sqlrs.planning.statistics import Statistics
 from sqlrs.planning.tree import Join
 from sqlrs.query import Inequality, Variable
 
-MOST_TERMS = 40
+MOST_TERMS = 32
+_MOST_UNCOVERED = 10
 
 _Partition = frozenset[frozenset[Variable]]
 
@@ -42,7 +43,6 @@ class Solver:
 
     def __init__(self, statistics: Statistics) -> None:
         self.statistics = statistics
-        self._solved: dict[object, Sum | None] = {}
 
     def bound(self, problem: Problem) -> Sum:
         """One tree, without the inequalities that it cannot read: never less than the value."""
@@ -51,11 +51,9 @@ class Solver:
 
     def solve(self, problem: Problem) -> Sum:
         """The cheapest exact way found: all in bags, or corrected by inclusion and exclusion."""
-        covered = self._covered(problem)
         if problem.output is not None:
-            return covered
-        split = self._split(problem, MOST_TERMS)
-        return split if split is not None and split.cost < covered.cost else covered
+            return self._covered(problem)
+        return self._cheapest(problem, MOST_TERMS)
 
     def _covered(self, problem: Problem) -> Sum:
         found = decompose(problem, self.statistics, problem.inequalities)
@@ -71,19 +69,36 @@ class Solver:
             return None
         terms, cost = [Term(1, main.join)], main.cost
         for coefficient, quotient in parts:
-            solved = self._quotient(quotient, budget - len(terms))
-            if solved is None:
-                return None
+            solved = self._cheapest(quotient, budget - len(terms))
             terms += [replace(t, coefficient=coefficient * t.coefficient) for t in solved.terms]
             cost += solved.cost
-        return Sum(problem, tuple(terms), cost) if len(terms) <= budget else None
+        if len(terms) > budget:
+            return None
+        return Sum(problem, _rolled_up(terms, problem.free), cost)
 
-    def _quotient(self, problem: Problem, budget: int) -> Sum | None:
+    def _cheapest(self, problem: Problem, budget: int) -> Sum:
         split = self._split(problem, budget)
         if split is not None and len(split.terms) == 1:
             return split
         covered = self._covered(problem)
         return split if split is not None and split.cost < covered.cost else covered
+
+
+def _rolled_up(terms: Sequence[Term], free: frozenset[Variable]) -> tuple[Term, ...]:
+    """Terms that a step of another term already holds in finer groups are summed up from there."""
+    marks: dict[Variable, Hashable] = {v: v.name for v in free}
+    finer = {
+        canonical(step.join.leaves, tuple(step.join.applied), marks).form: step
+        for term in terms
+        for step in term.join.steps
+        if free <= step.keep and len(step.join.leaves) > 1
+    }
+    found = []
+    for term in terms:
+        form = canonical(term.join.leaves, tuple(term.join.applied), marks).form
+        step = finer.get(form)
+        found.append(term if step is None else replace(term, join=Join((step,))))
+    return tuple(found)
 
 
 def quotients(
@@ -93,21 +108,26 @@ def quotients(
 
     None if there are far too many.
     """
+    if len(uncovered) > _MOST_UNCOVERED:
+        return None
     kept = problem.inequalities - uncovered
-    signs: dict[_Partition, int] = {frozenset(): 1}
     pending = sorted(uncovered, key=lambda p: (p.left, p.right))
-    for position, inequality in enumerate(pending):
-        later = pending[position + 1 :]
-        grown: dict[_Partition, int] = {}
+    apart = [p.variables for p in (*pending, *kept)]
+    signs: dict[_Partition, int] = {frozenset(): 1}
+    for position, inequality in enumerate(pending, 1):
+        still_apart = apart[position:]
+        both = inequality.variables
+        grown = dict(signs)
         for partition, sign in signs.items():
-            joined = _identified(partition, inequality)
-            if joined is None:
-                continue
-            grown[partition] = grown.get(partition, 0) + sign
-            if not _contradicts(joined, kept, later):
+            touched = [block for block in partition if not block.isdisjoint(both)]
+            block = both.union(*touched)
+            if len(touched) == 1 and touched[0] == block:
+                del grown[partition]
+            elif not any(pair <= block for pair in still_apart):
+                joined = (partition - set(touched)) | {block}
                 grown[joined] = grown.get(joined, 0) - sign
         signs = {partition: sign for partition, sign in grown.items() if sign}
-        if len(signs) > 8 * MOST_TERMS:
+        if len(signs) > 4 * MOST_TERMS:
             return None
     merged: dict[object, tuple[int, Problem]] = {}
     for partition, sign in signs.items():
@@ -118,22 +138,6 @@ def quotients(
             before = merged.get(form, (0, quotient))
             merged[form] = (before[0] + sign, before[1])
     return [(sign, quotient) for sign, quotient in merged.values() if sign]
-
-
-def _identified(partition: _Partition, inequality: Inequality) -> _Partition | None:
-    """The partition with both sides in one block, or None where they already are."""
-    touched = [block for block in partition if not block.isdisjoint(inequality.variables)]
-    joined = inequality.variables.union(*touched)
-    if len(touched) == 1 and touched[0] == joined:
-        return None
-    return (partition - set(touched)) | {joined}
-
-
-def _contradicts(
-    partition: _Partition, kept: Iterable[Inequality], later: Iterable[Inequality]
-) -> bool:
-    """Whether a block holds both sides of an inequality that still applies."""
-    return any(p.variables <= block for block in partition for some in (kept, later) for p in some)
 
 
 def _quotient(problem: Problem, partition: _Partition, kept: frozenset[Inequality]) -> Problem:

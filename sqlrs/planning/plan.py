@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
 from sqlglot import exp
 
 from sqlrs import emit
-from sqlrs.planning.factorise import Statement, largest
+from sqlrs.catalog import Table
+from sqlrs.planning.factorise import Kept, Statement, largest
 from sqlrs.planning.inclusion_exclusion import Sum
+from sqlrs.planning.problem import Condition, Equal, Renamed
 from sqlrs.planning.prune import Pruning, pruned_statement
 from sqlrs.planning.tree import Grouping, Join, described
 from sqlrs.residuals import Residual
 
+# What --plan may say. Residuals with external variables have one plan each, by their shape.
 HOW = ("auto", "plain", "factorised", "pruned")
 
 
@@ -27,7 +31,7 @@ class Plan(Protocol):
 
     @property
     def name(self) -> str:
-        """The kind of plan, one of ``HOW`` but not ``auto``."""
+        """The kind of plan: plain, factorised, pruned, or one for external variables."""
         ...
 
     def statement(self) -> exp.Select:
@@ -69,9 +73,14 @@ class Factorised:
     reason: str = "asked for"
     name: str = "factorised"
 
-    def statement(self) -> exp.Select:
-        """The steps as CTEs, then the count or the largest count."""
-        building = Statement(self.dialect, table_names(self.residual))
+    @property
+    def steps(self) -> list[Grouping]:
+        """The steps that depend on tables alone, innermost first."""
+        return table_steps([self.total])
+
+    def statement(self, kept: Kept | None = None) -> exp.Select:
+        """The steps as CTEs, then the count or the largest count. ``kept`` steps are tables."""
+        building = Statement(self.dialect, table_names(self.residual), kept or {})
         rows, _ = building.totals(self.total)
         return building.finished(largest(building, rows, bool(self.residual.boundary)))
 
@@ -91,9 +100,15 @@ class Pruned:
     reason: str = "asked for"
     name: str = "pruned"
 
-    def statement(self) -> exp.Select:
+    @property
+    def steps(self) -> list[Grouping]:
+        """The steps that depend on tables alone, innermost first."""
+        return table_steps(self.pruning.sums)
+
+    def statement(self, kept: Kept | None = None) -> exp.Select:
         """Bounds, seeds, survivors and the largest count, in one statement."""
-        return pruned_statement(self.pruning, self.dialect, table_names(self.residual))
+        building = Statement(self.dialect, table_names(self.residual), kept or {})
+        return pruned_statement(self.pruning, building)
 
     def lines(self) -> list[str]:
         """The bounds, then the two exact evaluations."""
@@ -111,6 +126,17 @@ class Pruned:
         lines.append("exact where a bound exceeds the best so far:")
         lines += [f"  {line}" for line in sum_lines(pruning.rest)]
         return [*lines, "largest", f"reason: {self.reason}"]
+
+
+def table_steps(sums: Iterable[Sum]) -> list[Grouping]:
+    """The steps below no seed or survivor: their results serve every statement of a release."""
+    return [
+        step
+        for total in sums
+        for term in total.terms
+        for step in term.join.steps
+        if all(isinstance(leaf.table, Table) for leaf in step.join.leaves)
+    ]
 
 
 def table_names(residual: Residual) -> frozenset[str]:
@@ -142,5 +168,16 @@ def join_text(join: Join) -> str:
         else f"{one.name}({described(one.variables)})"
         for one in join.inputs
     ]
-    where = f" where {', '.join(map(str, join.conditions))}" if join.conditions else ""
+    conditions = ", ".join(map(condition_text, join.conditions))
+    where = f" where {conditions}" if conditions else ""
     return " ⋈ ".join(parts) + where
+
+
+def condition_text(condition: Condition) -> str:
+    """A condition for people."""
+    if isinstance(condition, Equal):
+        return str(condition)
+    if isinstance(condition, Renamed):
+        same = ", ".join(f"{own} = {other}" for own, other in condition.image if own != other)
+        return f"{emit.predicate_text(condition.predicate)} with {same}"
+    return emit.predicate_text(condition)

@@ -24,6 +24,7 @@ from sqlrs.query import Variable
 
 _SEEDS = 16
 _WORTH_A_LEVEL = 0.5
+_WORTH_DROPPING = 0.2
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,12 @@ class Pruning:
     seeded: Sum
     rest: Sum
 
+    @property
+    def sums(self) -> list[Sum]:
+        """Everything that is evaluated."""
+        levels = [total for level in self.levels for total in (level.seeding, level.surviving)]
+        return [*levels, *(side.total for side in self.sides), self.seeded, self.rest]
+
     @cached_property
     def cost(self) -> float:
         """Expected for a maximum that stands out."""
@@ -69,18 +76,21 @@ def prune(problem: Problem, solver: Solver, reserved: frozenset[str]) -> Pruning
     if not problem.free or problem.output is not None:
         return None
     names = _Names(problem, reserved)
-    bounds = {v: solver.bound(bounding(problem, [v])) for v in sorted(problem.free)}
-    exact = {v: solver.solve(problem.restricted([names.seeds([v])])) for v in bounds}
-    first = min(bounds, key=lambda v: bounds[v].cost + exact[v].cost)
-    chain, seeding, seeded = [first], [bounds[first]], exact[first]
-    while len(chain) < len(bounds) - 1:
+    telling = [v for v in sorted(problem.free) if connected(bounding(problem, [v]).leaves)]
+    if not telling:
+        return None
+    bounds = {v: _cheap_bound(problem, v, solver) for v in telling}
+    first = min(bounds, key=lambda v: bounds[v].cost)
+    exact = solver.solve(problem.restricted([names.seeds([first])]))
+    chain, seeding, seeded = [first], [bounds[first]], exact
+    while len(chain) < len(problem.free) - 1:
         found = _deeper(problem, solver, names, chain)
         if found[1].cost + found[2].cost > _WORTH_A_LEVEL * seeded.cost:
             break
         chain.append(found[0])
         seeding.append(found[1])
         seeded = found[2]
-    limit = bounds[first].cost + exact[first].cost
+    limit = bounds[first].cost + exact.cost
     sides = [
         Side(v, bound, names.survivors([v]))
         for v, bound in bounds.items()
@@ -107,16 +117,37 @@ def prune(problem: Problem, solver: Solver, reserved: frozenset[str]) -> Pruning
     return Pruning(tuple(levels), tuple(sides), seeded, solver.solve(problem.restricted(last)))
 
 
+def _cheap_bound(problem: Problem, variable: Variable, solver: Solver) -> Sum:
+    """A bound for each value of one variable, without the leaves that cost more than they rule out.
+
+    A leaf with a key, all of whose variables others hold, counts a combination once or not at all.
+    """
+    best = solver.bound(bounding(problem, [variable]))
+    while True:
+        leaves = best.problem.leaves
+        options = []
+        for leaf in leaves:
+            rest = tuple(other for other in leaves if other is not leaf)
+            held = frozenset[Variable]().union(*(other.variables for other in rest))
+            if leaf.keys and leaf.variables <= held and connected(rest):
+                options.append(solver.bound(replace(best.problem, leaves=rest)))
+        cheapest = min(options, key=lambda total: total.cost, default=best)
+        if cheapest.cost > _WORTH_DROPPING * best.cost:
+            return best
+        best = cheapest
+
+
 def _deeper(
     problem: Problem, solver: Solver, names: _Names, chain: Sequence[Variable]
 ) -> tuple[Variable, Sum, Sum]:
     """The variable that makes the best next level, its bound, and what is then left to evaluate."""
     options = []
     for variable in sorted(problem.free - set(chain)):
-        longer = [*chain, variable]
-        bound = solver.bound(bounding(problem, longer).restricted([names.seeds(chain)]))
-        options.append((variable, bound, solver.solve(problem.restricted([names.seeds(longer)]))))
-    return min(options, key=lambda option: option[1].cost + option[2].cost)
+        longer = bounding(problem, [*chain, variable]).restricted([names.seeds(chain)])
+        options.append((solver.bound(longer), variable))
+    bound, variable = min(options, key=lambda option: option[0].cost)
+    seeds = names.seeds([*chain, variable])
+    return variable, bound, solver.solve(problem.restricted([seeds]))
 
 
 class _Names:
@@ -137,6 +168,16 @@ class _Names:
         name = free_name(joined, set(self.reserved))
         columns = tuple(sorted((c, v) for v, c in column_names(variables).items()))
         return Leaf(name, name, columns, keys=(frozenset(variables),))
+
+
+def connected(leaves: Sequence[Leaf]) -> bool:
+    """Whether common variables connect all leaves; a product of parts bounds next to nothing."""
+    remaining = list(leaves[1:])
+    known = leaves[0].variables
+    while near := [leaf for leaf in remaining if not known.isdisjoint(leaf.variables)]:
+        known = known.union(*(leaf.variables for leaf in near))
+        remaining = [leaf for leaf in remaining if leaf not in near]
+    return not remaining
 
 
 def bounding(problem: Problem, variables: Iterable[Variable]) -> Problem:
@@ -164,9 +205,9 @@ def bounding(problem: Problem, variables: Iterable[Variable]) -> Problem:
     )
 
 
-def pruned_statement(pruning: Pruning, dialect: str, reserved: frozenset[str]) -> exp.Select:
+def pruned_statement(pruning: Pruning, building: Statement) -> exp.Select:
     """One statement: bounds, seeds, the best of them, survivors, and the largest of all."""
-    return _Writer(pruning, Statement(dialect, reserved)).select()
+    return _Writer(pruning, building).select()
 
 
 class _Writer:
