@@ -13,6 +13,7 @@ from sqlrs.identifiers import identifier
 from sqlrs.residuals import Residuals
 from tests.builders import atom, query, table
 from tests.engine_fixtures import BothEngines
+from tests.postgres_server import PostgresServer
 
 ODD = [
     "Mixed", "UPPER", "with space", 'quo"te', "apo'strophe", "semi;colon", "dot.ted", "é", "表",
@@ -57,6 +58,13 @@ def test_quoted_keywords_are_names(both_engines: BothEngines, keywords: list[str
 
 def test_odd_names(both_engines: BothEngines) -> None:
     check(both_engines, ODD)
+
+
+def test_words_that_some_version_reserves_are_quoted(any_server: PostgresServer) -> None:
+    reserved = "SELECT word FROM pg_get_keywords() WHERE catcode <> 'U'"
+    with psycopg.connect(any_server.url()) as server:
+        words = [str(row[0]) for row in server.execute(reserved)]
+    assert [word for word in words if not identifier(word).args["quoted"]] == []
 
 
 @pytest.mark.parametrize("engine", ["duckdb", "postgres"])
