@@ -40,7 +40,6 @@ def evaluate(
     how: str = "auto",
     materialising: bool = False,
     solver_seconds: float = DEFAULT_SOLVER_SECONDS,
-    solver_seconds: float = DEFAULT_SOLVER_SECONDS,
     progress: Progress | None = None,
 ) -> list[Evaluation]:
     """T_E of every residual, in the given order.
