@@ -103,8 +103,11 @@ def choose_method(recursion: Recursion, weights: Weights) -> Method | None:
 
 def _fold(recursion: Recursion, start: Vector, weights: Weights, method: Method) -> Bound:
     horizon = Horizon(method.ceiling.polynomials(start), method.degrees, weights)
-    # What one path attains is attained: distances that cannot reach it need no look.
-    sure = _along_path(recursion, start, weights, method.groups, horizon.peak())
+    # What one path attains is attained: distances that cannot reach it need no look. With one group
+    # there is only one path, the search itself.
+    sure = Fraction(0)
+    if len(method.groups) > 1:
+        sure = _along_path(recursion, start, weights, method.groups, horizon.peak())
     best = Bound()
     for k, layer in enumerate(_layers(start, method.groups)):
         for distances in list(layer):
@@ -165,7 +168,10 @@ def _can_ever_change(recursion: Recursion, start: Vector) -> bool:
     """Whether L(T̂_s) > 0 for some s. Only the support of T matters, and it can only grow."""
     support = tuple(min(1, value) for value in start)
     while recursion.steps:
-        grown = tuple(min(1, value) for value in apply(recursion.steps, support))
+        grown = tuple(
+            max(old, min(1, new))
+            for old, new in zip(support, apply(recursion.steps, support), strict=True)
+        )
         if grown == support:
             break
         support = grown
