@@ -34,6 +34,8 @@ class Config:
     timeout: float | None = None
     max_external: int = Settings.max_external
     plan: str = Settings.plan
+    solver: bool = Settings.solver
+    solver_seconds: float = Settings.solver_seconds
 
     @classmethod
     def read(cls, path: Path) -> Config:
@@ -73,7 +75,12 @@ class Config:
             ledger=ledger or self.open_ledger(),
             analyst=self.analyst,
             dataset=self.dataset,
-            settings=Settings(max_external=self.max_external, plan=self.plan),
+            settings=Settings(
+                max_external=self.max_external,
+                plan=self.plan,
+                solver=self.solver,
+                solver_seconds=self.solver_seconds,
+            ),
             memory_limit=self.memory_limit,
             temp_directory=self.temp_directory,
             timeout=self.timeout,
@@ -106,11 +113,11 @@ def _checked(path: Path, name: str, value: object) -> object:
         if not isinstance(value, dict):
             raise UsageError(f"{path}: keys maps tables to columns")
         return {k: _key_columns(path, f"keys.{k}", v) for k, v in value.items()}
-    if name == "repeats":
+    if name in ("repeats", "solver"):
         return _of(path, name, value, bool)
     if name == "max_external":
         return _of(path, name, value, int)
-    if name == "timeout":
+    if name in ("timeout", "solver_seconds"):
         return float(_of(path, name, value, int | float))
     return _text(path, name, value)
 

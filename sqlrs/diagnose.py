@@ -167,7 +167,12 @@ class _Task:
 
     def measure(self, wanted: Iterable[Members]) -> Measured:
         return measure(
-            self.engine, self.residuals, wanted, plan=self.settings.plan, progress=self.progress
+            self.engine,
+            self.residuals,
+            wanted,
+            plan=self.settings.plan,
+            solver_seconds=self.settings.solver_seconds,
+            progress=self.progress,
         )
 
 

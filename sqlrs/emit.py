@@ -195,6 +195,14 @@ def general_condition(predicate: General, places: Places) -> exp.Expression:
     return exp.paren(tree) if isinstance(tree, exp.Or) else tree
 
 
+def predicate_text(predicate: Predicate) -> str:
+    """A predicate for people, over the names of its variables."""
+    if not isinstance(predicate, General):
+        return str(predicate)
+    names: Places = {v: exp.Var(this=v.name) for v in predicate.arguments}
+    return general_condition(predicate, names).sql()
+
+
 def term_of(term: Term, places: Places) -> exp.Expression:
     """The expression for a variable or a constant."""
     return places[term].copy() if isinstance(term, Variable) else literal(term)

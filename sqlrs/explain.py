@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sqlrs.emit import predicate_text
 from sqlrs.isomorphism import representatives
 from sqlrs.noise import Mechanism
 from sqlrs.picture import draw
 from sqlrs.planning.choose import choose
 from sqlrs.planning.hints import index_hints
+from sqlrs.planning.smt import solvable
 from sqlrs.query import Atom, Constant, Query
 from sqlrs.release import wanted_by
 from sqlrs.residuals import Residual, Residuals
+
+_EXACT = "exact, for every value that the other table could bring"
+_RELAXED = "dropped, as more values are left open together than the setting max_external allows"
+_SOLVED = "solved, for every value that the other table could bring"
+_DROPPED = "dropped, which raises the sensitivity"
 
 
 @dataclass(frozen=True)
@@ -35,6 +42,7 @@ class Explanation:
                 "",
                 *self._residual_lines(),
                 "",
+                *self._predicate_lines(),
                 *self._noise_lines(),
             ]
         )
@@ -50,7 +58,7 @@ class Explanation:
         query = self.query
         lines = ["query"]
         lines += [f"  {atom_text(atom)}" for atom in query.atoms]
-        lines += [f"  where {predicate}" for predicate in query.predicates]
+        lines += [f"  where {predicate_text(predicate)}" for predicate in query.predicates]
         if query.distinct is None:
             lines.append("  counts rows")
         else:
@@ -87,16 +95,25 @@ class Explanation:
         plan = choose(residual, None, how=self.plan, dialect=self.dialect)
         return [f"{head}: {plan.name}", *(f"      {line}" for line in plan.lines())]
 
+    def _predicate_lines(self) -> list[str]:
+        """How predicates are read by residuals that hold one part of their columns only."""
+        query, reading = self.query, self.residuals.reading
+        lines = [
+            f"  {comparison}: {_EXACT if reading.exact_comparisons else _RELAXED}"
+            for comparison in sorted(query.comparisons, key=str)
+            if len(comparison.variables) > 1
+        ]
+        understood = solvable(query)
+        for general in query.generals:
+            how = _SOLVED if general in reading.solved else _DROPPED
+            if general in understood - reading.solved:
+                how += "; the solver would keep it"
+            lines.append(f"  {predicate_text(general)}: {how}")
+        return ["where a residual leaves out one of its tables", *lines, ""] if lines else []
+
     def _noise_lines(self) -> list[str]:
         mechanism = self.mechanism
-        dropped = [p for p in self.query.generals if p not in self.residuals.reading.solved]
         lines = [f"noise: {mechanism.describe()}"]
-        if self.query.comparisons and not self.residuals.reading.exact_comparisons:
-            lines.append("  comparisons that reach across a boundary are dropped: too many at once")
-        if dropped:
-            lines.append(
-                "  general predicates are dropped where a residual lacks one of their columns"
-            )
         for hint in index_hints(self.query):
             lines.append(f"  an index that may help: {hint}")
         return lines

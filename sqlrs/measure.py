@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from sqlrs.engines.base import Engine
 from sqlrs.planning import Evaluation, evaluate
+from sqlrs.planning.smt import DEFAULT_SOLVER_SECONDS
 from sqlrs.residuals import Members, Residuals
 
 Progress = Callable[[int, int, str], None]
@@ -30,6 +31,7 @@ def measure(
     wanted: Iterable[Members],
     *,
     plan: str = "auto",
+    solver_seconds: float = DEFAULT_SOLVER_SECONDS,
     progress: Progress | None = None,
 ) -> Measured:
     """Evaluate the count and the wanted residuals in one read-only transaction."""
@@ -41,6 +43,7 @@ def measure(
             snapshot,
             dialect=engine.dialect,
             how=plan,
+            solver_seconds=solver_seconds,
             progress=progress,
         )
     measured = {e.residual.members: e.value for e in evaluations}

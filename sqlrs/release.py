@@ -30,6 +30,8 @@ from sqlrs.noise import (
     PolyLaplace,
     SystemBits,
 )
+from sqlrs.planning.smt import DEFAULT_SOLVER_SECONDS, load_solver, solvable
+from sqlrs.query import General, Query
 from sqlrs.residuals import DEFAULT_MAX_EXTERNAL, Members, Reading, Residuals
 from sqlrs.sensitivity.bound import Bound
 from sqlrs.sensitivity.refined import reached, released_sensitivity
@@ -41,10 +43,30 @@ Number = str | int | float | Decimal
 
 @dataclass(frozen=True)
 class Settings:
-    """The owner's public choices: they decide the formula, together with the query alone."""
+    """The owner's public choices: they decide the formula, together with the query alone.
+
+    ``max_external``: compared variables outside a residual that are read exactly, see
+    ``Reading``. ``solver``: general predicates across a boundary are solved where the solver
+    understands them, for at most ``solver_seconds`` for each boundary value; else dropped.
+    """
 
     max_external: int = DEFAULT_MAX_EXTERNAL
     plan: str = "auto"
+    solver: bool = False
+    solver_seconds: float = DEFAULT_SOLVER_SECONDS
+
+    def __post_init__(self) -> None:
+        if self.max_external < 0:
+            raise UsageError("max_external is a number of variables, 0 or more")
+        if not 0 < self.solver_seconds < float("inf"):
+            raise UsageError("solver_seconds is a number of seconds above 0")
+
+    def reading(self, query: Query) -> Reading:
+        """How the query is read; a solver that is needed and missing is a UsageError."""
+        solved = solvable(query) if self.solver else frozenset[General]()
+        if solved:
+            load_solver()
+        return Reading.of(query, max_external=self.max_external, solved=solved)
 
 
 @dataclass(frozen=True)
@@ -93,8 +115,7 @@ class Compiled:
         query = compile_query(sql, catalog)
         if isinstance(query, Contradiction):
             return query
-        reading = Reading.of(query, max_external=settings.max_external)
-        residuals = Residuals(query, reading)
+        residuals = Residuals(query, settings.reading(query))
         return cls(residuals, plain(residuals.of(query.everything)).sql(dialect=catalog.dialect))
 
 
@@ -128,7 +149,8 @@ def release(
     bars = request.bars(mechanism)
     compiled = Compiled.of(request.sql, catalog, settings)
     if isinstance(compiled, Contradiction):
-        return Answer(0, Decimal(0), mechanism.name)
+        nothing = Interval(0, 0, bars.coverage) if bars else None
+        return Answer(0, Decimal(0), mechanism.name, nothing)
     charge = _charge(request, mechanism, bars, compiled.canonical)
     if recorded := ledger.repeat(charge):
         return Answer.from_json(recorded)
@@ -170,6 +192,7 @@ def _compute(
             compiled.residuals,
             wanted_by(mechanism, compiled.residuals),
             plan=settings.plan,
+            solver_seconds=settings.solver_seconds,
             progress=progress,
         )
         return _noisy(compiled.residuals, measured, mechanism, bars, charge)

@@ -30,6 +30,9 @@ class Contradiction:
     query: Query
     reason: str
 
+    def __str__(self) -> str:
+        return f"{self.reason}: the count is 0 on every database; nothing is read or charged"
+
 
 def simplify(query: Query) -> Query | Contradiction:
     """The simplest equal query, or the contradiction in its predicates.

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from sqlrs.isomorphism import representatives
 from sqlrs.planning.choose import choose
+from sqlrs.planning.smt import Solved
 from sqlrs.residuals import Residuals
 from sqlrs.sensitivity.refined import reached
 
@@ -32,9 +33,10 @@ def statements(residuals: Residuals, dialect: str, plan: str) -> tuple[Statement
     found = []
     for members, names in titles.items():
         residual = residuals.of(members)
-        tree = choose(residual, None, how=plan, dialect=dialect).statement()
+        how = choose(residual, None, how=plan, dialect=dialect)
         boundary = ", ".join(map(str, sorted(residual.boundary)))
         where = f", boundary {boundary}" if boundary else ""
-        title = f"{' and '.join(names)}{where}"
-        found.append(Statement(title, tree.sql(dialect=dialect, pretty=True)))
+        then = ", whose rows the solver reads" if isinstance(how, Solved) else ""
+        title = f"{' and '.join(names)}{where}{then}"
+        found.append(Statement(title, how.statement().sql(dialect=dialect, pretty=True)))
     return tuple(found)

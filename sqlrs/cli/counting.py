@@ -41,6 +41,7 @@ def count(
     memory_limit: options.MemoryLimit = None,
     timeout: options.Timeout = None,
     plan: options.Plan = None,
+    solver: options.Solver = False,
     json: options.Json = False,
 ) -> None:
     """Answer a counting query with differential privacy."""
@@ -56,6 +57,7 @@ def count(
         memory_limit=memory_limit,
         timeout=timeout,
         plan=plan,
+        solver=solver,
     )
     with gathered.open() as database:
         answer = _ask(database, read_sql(sql), epsilon, mechanism, shape, error_bars)

@@ -76,6 +76,12 @@ Plan = Annotated[
     str | None,
     typer.Option(metavar="plain|factorised|pruned|auto", help="How residuals are evaluated."),
 ]
+Solver = Annotated[
+    bool,
+    typer.Option(
+        "--solver", help="Solve general predicates for the sensitivity instead of dropping them."
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -92,6 +98,7 @@ def gather(
     memory_limit: str | None = None,
     timeout: float | None = None,
     plan: str | None = None,
+    solver: bool = False,
 ) -> Config:
     """The configuration file, if one was named, with the command line's options on top."""
     base = Config.read(config) if config else Config()
@@ -111,6 +118,7 @@ def gather(
         memory_limit=memory_limit,
         timeout=timeout,
         plan=plan,
+        solver=solver,
     )
 
 

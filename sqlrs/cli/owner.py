@@ -35,10 +35,18 @@ def explain(
     key: options.Key = None,
     config: options.ConfigFile = None,
     plan: options.Plan = None,
+    solver: options.Solver = False,
 ) -> None:
     """Show the query graph, its residuals with their plans, and the error to expect."""
     gathered = options.gather(
-        config=config, db=db, table=table, private=private, public=public, key=key, plan=plan
+        config=config,
+        db=db,
+        table=table,
+        private=private,
+        public=public,
+        key=key,
+        plan=plan,
+        solver=solver,
     )
     with gathered.open() as database:
         explanation = database.explain(read_sql(sql), epsilon, mechanism=mechanism, shape=shape)
@@ -63,15 +71,24 @@ def sql(
     key: options.Key = None,
     config: options.ConfigFile = None,
     plan: options.Plan = None,
+    solver: options.Solver = False,
 ) -> None:
     """Print the SQL statement of the count and of each residual."""
     if dialect not in (None, "duckdb", "postgres", "spark"):
         raise UsageError(f"there is no dialect {dialect!r}", hint="duckdb, postgres or spark")
     gathered = options.gather(
-        config=config, db=db, table=table, private=private, public=public, key=key, plan=plan
+        config=config,
+        db=db,
+        table=table,
+        private=private,
+        public=public,
+        key=key,
+        plan=plan,
+        solver=solver,
     )
     with gathered.open() as database:
-        print("\n\n".join(map(str, database.sql(read_sql(sql), dialect))))
+        found = database.sql(read_sql(sql), dialect)
+    print("\n\n".join(map(str, found)) if found else "-- no statement: the count is always 0")
 
 
 def sensitivity(
@@ -90,6 +107,7 @@ def sensitivity(
     memory_limit: options.MemoryLimit = None,
     timeout: options.Timeout = None,
     plan: options.Plan = None,
+    solver: options.Solver = False,
     json: options.Json = False,
 ) -> None:
     """Print sensitivities of a query on the data. For the owner: nothing of it is private."""
@@ -103,6 +121,7 @@ def sensitivity(
         memory_limit=memory_limit,
         timeout=timeout,
         plan=plan,
+        solver=solver,
     )
     with gathered.open() as database, progress_line() as progress:
         if method == "all":

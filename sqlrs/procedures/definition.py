@@ -17,6 +17,7 @@ from sqlrs.isomorphism import representatives
 from sqlrs.ledger.base import Kind, check_name
 from sqlrs.noise import DEFAULT_SHAPE, PolyLaplace
 from sqlrs.planning.choose import choose
+from sqlrs.planning.smt import Solved
 from sqlrs.procedures.programs import Programs
 from sqlrs.release import Compiled, Settings
 from sqlrs.residuals import Members, Residuals
@@ -123,9 +124,13 @@ def _measure(
     statements: list[exp.Expression] = []
     for representative in same.values():
         if representative.members not in place:
-            statements.append(
-                choose(representative, None, how=plan, dialect="postgres").statement()
-            )
+            chosen = choose(representative, None, how=plan, dialect="postgres")
+            if isinstance(chosen, Solved):
+                raise UsageError(
+                    "a function inside the database has no solver",
+                    hint="install it without --solver, or ask through sqlrs count",
+                )
+            statements.append(chosen.statement())
             place[representative.members] = len(statements)
     numbers = exp.Array(
         # sqlglot prints an array of bare subqueries as the array of the first one's rows.
