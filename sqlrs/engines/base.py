@@ -35,6 +35,10 @@ class Snapshot(Protocol):
         """
         ...
 
+    def interrupt(self) -> None:
+        """Stop the running statement and every later one, from any thread."""
+        ...
+
 
 @runtime_checkable
 class Engine(Protocol):

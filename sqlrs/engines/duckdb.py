@@ -18,7 +18,7 @@ from sqlrs.catalog import Catalog
 from sqlrs.engines.base import Row, one_integer, verify_keys
 from sqlrs.engines.duckdb_catalog import read_catalog
 from sqlrs.engines.files import FilePath, Keys, load_files
-from sqlrs.engines.watch import Outcome, Stop, watched
+from sqlrs.engines.watch import Outcome, Stop, ctrl_c_interrupts, watched
 from sqlrs.errors import EngineFailed, Interrupted, SqlrsError, UsageError
 from sqlrs.identifiers import identifier
 from sqlrs.templates import template
@@ -159,9 +159,10 @@ class DuckDBEngine:
             snapshot = DuckDBSnapshot(duplicate, self._timeout, materialising=materialising)
             self._open.add(snapshot)
         try:
-            snapshot.rows(_set_search_path(self._homes))
-            snapshot.run(template("duckdb/begin.sql"))
-            yield snapshot
+            with ctrl_c_interrupts():
+                snapshot.rows(_set_search_path(self._homes))
+                snapshot.run(template("duckdb/begin.sql"))
+                yield snapshot
         finally:
             with self._lock:
                 self._open.discard(snapshot)

@@ -15,6 +15,7 @@ from sqlglot import exp
 from sqlrs.catalog import Catalog
 from sqlrs.engines.base import Row, one_integer, verify_keys
 from sqlrs.engines.postgres_catalog import read_catalog
+from sqlrs.engines.watch import ctrl_c_interrupts
 from sqlrs.errors import EngineFailed, Interrupted, SqlrsError, UsageError
 from sqlrs.identifiers import identifier
 from sqlrs.templates import template
@@ -175,10 +176,11 @@ class PostgresEngine:
             with self._lock:
                 self._open.add(snapshot)
             try:
-                kind = "begin_materialising" if materialising else "begin"
-                snapshot.run(template(f"postgres/{kind}.sql"))
-                self._configure(snapshot)
-                yield snapshot
+                with ctrl_c_interrupts():
+                    kind = "begin_materialising" if materialising else "begin"
+                    snapshot.run(template(f"postgres/{kind}.sql"))
+                    self._configure(snapshot)
+                    yield snapshot
             finally:
                 with self._lock:
                     self._open.discard(snapshot)

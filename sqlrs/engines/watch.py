@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
 from typing import Generic, TypeVar
+
+from sqlrs.errors import Interrupted
 
 Result = TypeVar("Result")
 
@@ -63,3 +66,12 @@ def watched(
         except KeyboardInterrupt:
             reason = Stop.INTERRUPT
     return ended[0] if reason is None else Outcome(stopped=reason)
+
+
+@contextmanager
+def ctrl_c_interrupts() -> Iterator[None]:
+    """Ctrl-C between two statements ends the work in the same way as inside one."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise Interrupted("the work was stopped") from None

@@ -36,8 +36,9 @@ from tests.engines.stops import ONE, slow
 engine = open_engine(sys.argv[1])
 try:
     with engine.snapshot() as snapshot:
+        statement = slow(engine)
         print("running", flush=True)
-        snapshot.scalar(slow(engine))
+        snapshot.scalar(statement)
 except Interrupted:
     with engine.snapshot() as snapshot:
         print("stopped", snapshot.scalar(ONE), flush=True)

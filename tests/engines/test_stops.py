@@ -49,6 +49,13 @@ def test_a_stop_between_statements_is_not_lost(url: str) -> None:
         assert alive(engine)
 
 
+def test_ctrl_c_between_statements_is_a_stop_too(url: str) -> None:
+    with closing(open_engine(url)) as engine:
+        with pytest.raises(Interrupted), engine.snapshot():
+            raise KeyboardInterrupt
+        assert alive(engine)
+
+
 def test_all_snapshots_stop(url: str) -> None:
     with closing(open_engine(url)) as engine:
         ended: list[type[BaseException]] = []
