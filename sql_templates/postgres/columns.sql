@@ -1,5 +1,6 @@
--- The columns that this role may read of every table, foreign table and materialised view.
--- Partitions and inheritance children are left out: their rows are rows of the parent.
+-- The columns that this role may read of every table and foreign table.
+-- Each row must stand in one table only. Partitions and inheritance children are left out: their rows are rows
+-- of the parent. So are parents that share a child, and materialised views, which copy rows of other tables.
 -- A column may be null in spite of NOT NULL where that is not enforced: in foreign tables, in the children
 -- of a parent, and where the constraint is not validated (PostgreSQL 18).
 -- A domain stands for its base type. Tables on which a row-level security policy acts are left out.
@@ -39,9 +40,21 @@ JOIN pg_attribute AS attribute ON attribute.attrelid = class.oid
 JOIN base_types ON base_types.declared = attribute.atttypid
 JOIN pg_type AS type ON type.oid = base_types.base AND type.typtype <> 'd'
 LEFT JOIN pg_collation AS collation_of ON collation_of.oid = attribute.attcollation
-WHERE class.relkind IN ('r', 'p', 'f', 'm')
+WHERE class.relkind IN ('r', 'p', 'f')
   AND class.relpersistence <> 't'
   AND NOT EXISTS (SELECT 1 FROM pg_inherits AS parent WHERE parent.inhrelid = class.oid)
+  AND NOT EXISTS (
+    WITH RECURSIVE descendants (oid) AS (
+      SELECT child.inhrelid FROM pg_inherits AS child WHERE child.inhparent = class.oid
+      UNION
+      SELECT child.inhrelid FROM pg_inherits AS child JOIN descendants ON child.inhparent = descendants.oid
+    )
+    SELECT 1
+    FROM descendants
+    JOIN pg_inherits AS parent ON parent.inhrelid = descendants.oid
+    GROUP BY descendants.oid
+    HAVING count(*) > 1
+  )
   AND NOT row_security_active(class.oid)
   AND space.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast')
   AND has_schema_privilege(space.oid, 'USAGE')

@@ -166,7 +166,7 @@ def test_parents_that_share_a_child_are_left_out(owner: psycopg.Connection, any_
     owner.execute(
         """
         CREATE TABLE one (a int); CREATE TABLE two (a int); CREATE TABLE alone (a int);
-        CREATE TABLE middle () INHERITS (two); CREATE TABLE both () INHERITS (one, middle);
+        CREATE TABLE middle () INHERITS (two); CREATE TABLE shared () INHERITS (one, middle);
         CREATE TABLE own () INHERITS (alone);
         """
     )
