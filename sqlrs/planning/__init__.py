@@ -1,4 +1,4 @@
-"""Residuals -> how to evaluate them: plain, factorised or pruned, always with the identical value."""
+"""Residuals -> how to evaluate them: plain, factorised or pruned, with one and the same value."""
 
 from sqlrs.planning.choose import choose
 from sqlrs.planning.evaluate import Evaluation, evaluate

@@ -1,4 +1,4 @@
-"""A problem's form without its names: equal forms are isomorphic problems, so one result serves both.
+"""A problem's form without its names: equal forms mean one result serves both problems.
 
 The converse may fail for very symmetric problems, where the search for the least form is cut short:
 then work is done twice, and nothing is wrong.

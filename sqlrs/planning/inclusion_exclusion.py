@@ -1,4 +1,4 @@
-"""Inequalities that no bag of a tree holds: [x ≠ y] = 1 − [x = y], a signed sum of smaller problems.
+"""Inequalities that no bag of a tree holds: [x ≠ y] = 1 − [x = y], a signed sum of problems.
 
 docs/proofs/plans.md proves that the terms add up to the problem's value.
 """

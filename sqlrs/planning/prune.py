@@ -85,7 +85,7 @@ def prune(problem: Problem, solver: Solver, reserved: frozenset[str]) -> Pruning
     chain, seeding, seeded = [first], [bounds[first]], exact
     while len(chain) < len(problem.free) - 1:
         found = _deeper(problem, solver, names, chain)
-        if found[1].cost + found[2].cost > _WORTH_A_LEVEL * seeded.cost:
+        if found is None or found[1].cost + found[2].cost > _WORTH_A_LEVEL * seeded.cost:
             break
         chain.append(found[0])
         seeding.append(found[1])
@@ -139,12 +139,16 @@ def _cheap_bound(problem: Problem, variable: Variable, solver: Solver) -> Sum:
 
 def _deeper(
     problem: Problem, solver: Solver, names: _Names, chain: Sequence[Variable]
-) -> tuple[Variable, Sum, Sum]:
+) -> tuple[Variable, Sum, Sum] | None:
     """The variable that makes the best next level, its bound, and what is then left to evaluate."""
     options = []
     for variable in sorted(problem.free - set(chain)):
-        longer = bounding(problem, [*chain, variable]).restricted([names.seeds(chain)])
-        options.append((solver.bound(longer), variable))
+        longer = bounding(problem, [*chain, variable])
+        if connected(longer.leaves):
+            bound = solver.bound(longer.restricted([names.seeds(chain)]))
+            options.append((bound, variable))
+    if not options:
+        return None
     bound, variable = min(options, key=lambda option: option[0].cost)
     seeds = names.seeds([*chain, variable])
     return variable, bound, solver.solve(problem.restricted([seeds]))

@@ -160,7 +160,7 @@ def _union(selects: Iterable[exp.Select]) -> exp.Expression:
 
 
 def _scaled(distinct: int, seen: int, squares: int, most: int, rate: float) -> Repetition:
-    """The repetition in the column from that in a sample: each pair of equal values survives rate²."""
+    """The repetition in a column from that in a sample, where rate² of all equal pairs survive."""
     if rate == 1.0 or distinct == 0:
         return Repetition(max(distinct, 1.0), max(squares, 1.0), max(most, 1.0))
     rows = seen / rate

@@ -1,4 +1,4 @@
-"""The steps of a factorised evaluation: joins, and groupings that sum out what nothing else needs."""
+"""The steps of a factorised evaluation: joins, and groupings that sum out what is not needed."""
 
 from __future__ import annotations
 
