@@ -1,0 +1,171 @@
+"""What the benchmarks of speed share: timing with a limit, random tables, and where results go."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import random
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlrs.database import Database
+from sqlrs.epsilon import parse_epsilon
+from sqlrs.errors import Interrupted
+from sqlrs.noise import PolyLaplace
+from sqlrs.planning import choose, evaluate
+from sqlrs.release import Compiled, wanted_by
+
+RESULTS = Path(__file__).parent / "results"
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds of one query: the plain count, the private answer, the residuals in plain SQL.
+
+    None stands for more than the limit.
+    """
+
+    name: str
+    plain: float | None
+    private: float
+    plain_residuals: float | None
+
+    @property
+    def ratio(self) -> float | None:
+        """The private answer as a multiple of the plain count."""
+        return None if self.plain is None else self.private / self.plain
+
+
+def time_query(name: str, database: Database, sql: str, limit: float) -> Timing:
+    """Time the three ways on one open database."""
+    compiled = Compiled.of(sql, database.catalog, database.settings)
+    assert isinstance(compiled, Compiled)
+    residuals = compiled.residuals
+    query = residuals.query
+    dialect = database.engine.dialect
+    count = choose(residuals.of(query.everything), how="plain", dialect=dialect).statement()
+    wanted = wanted_by(PolyLaplace(parse_epsilon("1"), 5), residuals)
+    parts = residuals.undecided(wanted)
+
+    def plain_count() -> None:
+        with database.engine.snapshot() as snapshot:
+            snapshot.scalar(count)
+
+    def plain_residuals() -> None:
+        with database.engine.snapshot() as snapshot:
+            evaluate(parts, snapshot, dialect=dialect, how="plain")
+
+    start = time.perf_counter()
+    database.count(sql, epsilon=1)
+    private = time.perf_counter() - start
+    return Timing(
+        name,
+        limited(plain_count, database, limit),
+        private,
+        limited(plain_residuals, database, limit),
+    )
+
+
+def limited(work: Callable[[], None], database: Database, limit: float) -> float | None:
+    """Seconds that the work took, or None if it was stopped at the limit."""
+    timer = threading.Timer(limit, database.engine.interrupt)
+    start = time.perf_counter()
+    timer.start()
+    try:
+        with suppress(Interrupted):
+            work()
+            return time.perf_counter() - start
+        return None
+    finally:
+        timer.cancel()
+
+
+def geometric_mean(values: Iterable[float]) -> float:
+    """The mean of ratios."""
+    logs = [math.log(v) for v in values]
+    return math.exp(sum(logs) / len(logs))
+
+
+def timing_table(timings: Sequence[Timing], limit: float) -> str:
+    """The timings as Markdown, with the private answer as a multiple of the plain count."""
+    lines = [
+        "| query | plain COUNT(*) s | private answer s | ratio | residuals in plain SQL s |",
+        "|---|---|---|---|---|",
+    ]
+    for t in timings:
+        ratio = f"< {t.private / limit:.3f}" if t.ratio is None else f"{t.ratio:.3f}"
+        lines.append(
+            f"| {t.name} | {_seconds(t.plain, limit)} | {t.private:.2f} | {ratio} "
+            f"| {_seconds(t.plain_residuals, limit)} |"
+        )
+    return "\n".join(lines)
+
+
+def write_results(name: str, text: str, data: object) -> None:
+    """Markdown and JSON under benchmarks/results, and the Markdown on the terminal."""
+    print(text)
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / f"{name}.md").write_text(text + "\n", encoding="utf-8")
+    (RESULTS / f"{name}.json").write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+
+
+def write_graph(path: Path, edges: Iterable[tuple[int, int]]) -> Path:
+    """A SNAP edge list."""
+    path.write_text("".join(f"{a}\t{b}\n" for a, b in edges), encoding="utf-8")
+    return path
+
+
+def write_rows(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> Path:
+    """A CSV file."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(header)
+        writer.writerows(rows)
+    return path
+
+
+def uniform_graph(edges: int, seed: int) -> list[tuple[int, int]]:
+    """Directed, ten edges a vertex on average."""
+    rng = random.Random(seed)
+    vertices = max(edges // 10, 2)
+    return [(rng.randrange(vertices), rng.randrange(vertices)) for _ in range(edges)]
+
+
+def skewed_graph(edges: int, seed: int) -> list[tuple[int, int]]:
+    """Directed, not symmetric: sources and targets follow two power laws."""
+    rng = random.Random(seed)
+    vertices = max(edges // 10, 2)
+
+    def vertex() -> int:
+        return min(int(rng.paretovariate(0.9)), vertices) * 7919 % vertices
+
+    return [(vertex(), rng.randrange(vertices) if i % 2 else vertex()) for i in range(edges)]
+
+
+def collaboration_graph(edges: int, seed: int) -> list[tuple[int, int]]:
+    """Symmetric, made of cliques of 2 to 40 like the co-authors of a paper."""
+    rng = random.Random(seed)
+    vertices = max(edges // 10, 50)
+    found: list[tuple[int, int]] = []
+    while len(found) < edges:
+        size = min(1 + int(rng.paretovariate(1.1)), 40)
+        first = rng.randrange(vertices)
+        team = {(first + int(rng.paretovariate(0.8))) % vertices for _ in range(size)}
+        found += [(a, b) for a in team for b in team if a != b]
+    return found[:edges]
+
+
+GRAPHS = {
+    "uniform": uniform_graph,
+    "power law": skewed_graph,
+    "collaboration": collaboration_graph,
+}
+
+
+def _seconds(value: float | None, limit: float) -> str:
+    return f"> {limit:.0f}" if value is None else f"{value:.2f}"
