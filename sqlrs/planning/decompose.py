@@ -45,7 +45,7 @@ class Decomposition:
 class _Part:
     """A set of leaves joined so far, not yet grouped: its inputs, expected rows and cost."""
 
-    __slots__ = ("cost", "inputs", "leaves", "rows", "weight")
+    __slots__ = ("cost", "inputs", "leaves", "rows", "small", "weight")
 
     def __init__(self, leaves: Mask, inputs: tuple[_Step, ...], rows: float, cost: float) -> None:
         self.leaves = leaves
@@ -53,6 +53,7 @@ class _Part:
         self.rows = rows
         self.cost = cost
         self.weight = cost + GROUP_ROW * rows
+        self.small = any(step.small for step in inputs)
 
     @property
     def present(self) -> Mask:
@@ -68,6 +69,7 @@ class _Step:
     leaf: int = -1
     part: _Part | None = None
     keep: Mask = 0
+    small: bool = False
 
 
 def decompose(
@@ -87,9 +89,6 @@ class _Search:
         self.free = mask_of(problem.free, number)
         self.sizes = [leaf_size(leaf, statistics, number) for leaf in problem.leaves]
         self.everything = (1 << len(self.sizes)) - 1
-        self.small = sum_of(
-            1 << i for i, leaf in enumerate(problem.leaves) if isinstance(leaf.table, str)
-        )
         kept: list[Condition] = [*problem.others, *forced]
         self.spans = [mask_of(c.variables, number) for c in kept]
         self.held: dict[Mask, Mask] = {}
@@ -148,7 +147,11 @@ class _Search:
         return self._greedy(component)
 
     def _single(self, i: int) -> _Part:
-        return _Part(1 << i, (_Step(self.sizes[i], leaf=i),), self.sizes[i].rows, 0.0)
+        return _Part(1 << i, (self._leaf(i),), self.sizes[i].rows, 0.0)
+
+    def _leaf(self, i: int) -> _Step:
+        small = isinstance(self.problem.leaves[i].table, str)
+        return _Step(self.sizes[i], leaf=i, small=small)
 
     def _exhaustive(self, component: Mask) -> _Part:
         table: dict[Mask, list[_Part]] = {}
@@ -227,10 +230,10 @@ class _Search:
 
         No engine knows how small such a leaf is: what it thins out must be joined first.
         """
-        if len(part.inputs) == 1 or not part.leaves & self.small:
+        if len(part.inputs) == 1 or not part.small:
             return part
         mask = part.present
-        step = _Step(grouped([s.sized for s in part.inputs], part.rows, mask), part=part, keep=mask)
+        step = self._as_step(part, mask)
         return _Part(part.leaves, (step,), part.rows, part.cost + GROUP * part.rows + STEP)
 
     def _filtered(self, part: _Part) -> _Part | None:
@@ -246,7 +249,7 @@ class _Search:
             filtered = extended(rows, [s.sized for s in inputs], size)
             cost += BUILD * size.rows + PROBE * rows + filtered
             rows = filtered
-            inputs = (*inputs, _Step(size, leaf=i))
+            inputs = (*inputs, self._leaf(i))
         if len(inputs) == len(part.inputs):
             return None
         return _Part(part.leaves, inputs, rows, cost)
@@ -256,8 +259,11 @@ class _Search:
 
     def _step(self, part: _Part) -> _Step:
         keep, _ = self._kept(part)
+        return self._as_step(part, keep)
+
+    def _as_step(self, part: _Part, keep: Mask) -> _Step:
         sized = grouped([s.sized for s in part.inputs], part.rows, keep)
-        return _Step(sized, part=part, keep=keep)
+        return _Step(sized, part=part, keep=keep, small=part.small)
 
     def _kept(self, part: _Part) -> tuple[Mask, Mask | None]:
         """What a grouping keeps, and the variables whose combinations it counts once."""
