@@ -1,7 +1,8 @@
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from fractions import Fraction
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given
@@ -100,18 +101,39 @@ def test_a_grid_finer_than_the_smoothness_would_not_do() -> None:
 # Coverage.
 
 
+def half_widths(bars: ErrorBars, sensitivity: Fraction, offsets: Sequence[int]) -> list[int]:
+    """Half the width of the interval for each given noise on the index."""
+    source = SeededBits(SEED)
+    with patch.object(sqlrs.noise.error_bars, "two_sided_geometric", side_effect=offsets):
+        intervals = [bars.interval(0, sensitivity, source) for _ in offsets]
+    assert all(low == -high for low, high in intervals)
+    return [high for _, high in intervals]
+
+
 def miss_chance(bars: ErrorBars, mechanism: Mechanism, sensitivity: Fraction) -> float:
     """The chance that the interval misses the true count: a sum over the noise on the index."""
     decay = math.exp(-float(bars.epsilon))
-    scale = mechanism.scale(sensitivity)
-    index = bars._grid.index(scale * bars.multiple)
-    above = sizes_above(mechanism, scale)
+    above = sizes_above(mechanism, mechanism.scale(sensitivity))
     spread = math.ceil(25 / float(bars.epsilon))
-    total = 0.0
-    for offset in range(-spread, spread + 1):
-        half = math.ceil(bars._grid.value(max(index + offset, 0)))
-        total += (1 - decay) / (1 + decay) * decay ** abs(offset) * above(half)
-    return total
+    offsets = range(-spread, spread + 1)
+    return sum(
+        (1 - decay) / (1 + decay) * decay ** abs(offset) * above(width)
+        for offset, width in zip(offsets, half_widths(bars, sensitivity, offsets), strict=True)
+    )
+
+
+@pytest.mark.parametrize("sensitivity", [Fraction(3), Fraction(10**9, 7)])
+def test_the_interval_is_the_published_scale_times_the_multiple(sensitivity: Fraction) -> None:
+    mechanism = PolyLaplace(Decimal(1), 10)
+    bars = ErrorBars(Decimal("0.2"), mechanism)
+    step = mechanism.ratio**2
+    exact = mechanism.scale(sensitivity) * bars.multiple
+    offsets = (0, 1, 7, 40)
+    for offset, width in zip(offsets, half_widths(bars, sensitivity, offsets), strict=True):
+        # Rounded up to the grid, by less than one step, then to a whole number.
+        assert exact * step**offset <= width <= exact * step ** (offset + 1) + 2
+    assert half_widths(bars, sensitivity, [-(10**4)]) == [1]
+    assert half_widths(bars, Fraction(0), [0]) == [1]
 
 
 def sizes_above(mechanism: Mechanism, scale: Fraction) -> Callable[[int], float]:
@@ -130,7 +152,7 @@ def sizes_above(mechanism: Mechanism, scale: Fraction) -> Callable[[int], float]
 
 
 @pytest.mark.parametrize("shape", [2, 5, 10, 20])
-@pytest.mark.parametrize(("epsilon", "epsilon2"), [("1", "0.2"), ("2", "1"), ("0.5", "0.05")])
+@pytest.mark.parametrize(("epsilon", "epsilon2"), [("1", "0.2"), ("2", "1"), ("0.5", "0.1")])
 @pytest.mark.parametrize("coverage", [Fraction(19, 20), Fraction(4, 5), Fraction(999, 1000)])
 def test_the_interval_misses_no_more_often_than_promised(
     shape: int, epsilon: str, epsilon2: str, coverage: Fraction

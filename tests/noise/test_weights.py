@@ -1,6 +1,7 @@
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from fractions import Fraction
+from time import sleep
 
 import pytest
 from hypothesis import given
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from sqlrs.errors import UsageError
 from sqlrs.noise import Cauchy, PolyLaplace, Weights
 from sqlrs.noise.polylaplace import RATIO_BITS
+from sqlrs.noise.sequence import LazySequence
 from tests.noise.oracle import exponential_bounds
 
 EPSILONS = ["0.000001", "0.01", "0.1", "0.5", "1", "2", "4", "1000"]
@@ -119,7 +121,13 @@ def test_rounding_down_would_break_smoothness() -> None:
 
 
 def test_threads_read_one_and_the_same_sequence() -> None:
-    shared, alone = Weights(Fraction(9, 10)), Weights(Fraction(9, 10))
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda k: shared[k], [200 + i % 7 for i in range(400)]))
-    assert [shared[k] for k in range(220)] == [alone[k] for k in range(220)]
+    """The pause hands the processor to the other threads in the middle of every extension."""
+
+    def successor(number: Fraction) -> Fraction:
+        sleep(0.002)
+        return number + 1
+
+    sequence = LazySequence(Fraction(0), successor)
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(lambda _: sequence[8], range(4))) == [8] * 4
+    assert [sequence[k] for k in range(12)] == list(range(12))
