@@ -158,6 +158,7 @@ class Session:
 
     def _query(self, message: Query) -> Steps:
         self._prepared.forget_unnamed()
+        yield Admit()
         plans = yield from self._examined(message.sql)
         if not plans:
             yield Reply(EMPTY_QUERY)
@@ -165,7 +166,9 @@ class Session:
             raise _Refusal(
                 error("0A000", "a private count must be the only statement", "send it on its own")
             )
-        for plan in plans:
+        for number, plan in enumerate(plans):
+            if number:
+                yield Admit()
             try:
                 yield from self._run(plan)
             except _ShadowError as problem:
@@ -177,7 +180,6 @@ class Session:
                 raise _Refusal(report) from None
 
     def _run(self, plan: Plan) -> Steps:
-        yield Admit()
         parse = Parse("", plan.statement.text)
         if plan.route is Route.PROTECTED:
             prepared = yield from self._prepare_protected(parse, plan)

@@ -13,6 +13,8 @@ from sqlrs.templates import template
 
 SYNC = pack(b"S")
 FLUSH = pack(b"H")
+# Of each statement in the history; a thousand long ones would fill the shadow's memory.
+_SHOWN_CHARACTERS = 2000
 
 
 def parse(message: Parse) -> bytes:
@@ -86,7 +88,7 @@ def write_history(name: str, rows: Sequence[HistoryRow]) -> tuple[bytes, int]:
     content = [
         {
             "time": row.time.isoformat(),
-            "sql": row.sql,
+            "sql": row.sql[:_SHOWN_CHARACTERS],
             "epsilon": f"{row.epsilon:f}",
             "status": row.status,
             "answer": None if row.answer is None else str(row.answer),

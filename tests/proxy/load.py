@@ -23,11 +23,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
-import asyncpg
+import pytest
 
 from sqlrs.ledger.store import StoreLedger
 from sqlrs.proxy import add_user
+
+asyncpg = pytest.importorskip("asyncpg")
 
 PASSWORD = "a password for load"
 EPSILON = Decimal("0.1")
@@ -121,7 +124,7 @@ class ProxyProcess:
         pages = int(Path(f"/proc/{self.process}/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGESIZE")
 
-    async def connect(self, analyst: str) -> asyncpg.Connection:
+    async def connect(self, analyst: str) -> Any:
         context = ssl.create_default_context(cafile=str(self.folder / "state" / "server.crt"))
         return await asyncpg.connect(
             host="localhost",

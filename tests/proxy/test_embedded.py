@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +16,7 @@ import pytest
 
 from sqlrs.config import Config
 from sqlrs.ledger.store import StoreLedger
-from sqlrs.proxy import embedded
+from sqlrs.proxy import embedded, remove_user
 from tests.proxy.double import EDGES, NOISE, DoubleBackend
 from tests.proxy.harness import running_proxy
 
@@ -48,6 +49,12 @@ def test_one_command_serves_a_file(tmp_path: Path) -> None:
         ) as connection:
             assert connection.execute("SELECT count(*) FROM edge").fetchone() is not None
             assert connection.execute("SHOW sqlrs.budget").fetchone() == ("9.9",)
+            remove_user(tmp_path / ".sqlrs" / "users.toml", "alice")
+            running.send_signal(signal.SIGHUP)
+            with pytest.raises(psycopg.OperationalError, match="user was removed"):
+                for _ in range(100):
+                    connection.execute("SELECT 1")
+                    time.sleep(0.05)
     finally:
         running.send_signal(signal.SIGTERM)
         assert running.wait(60) == 0

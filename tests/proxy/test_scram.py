@@ -28,11 +28,13 @@ def _server(
     return ScramServer(standard_verifier(password), known, end_point, nonce=SERVER_NONCE)
 
 
-def _client_final(server: ScramServer, header: bytes, mechanism: str, binding: bytes) -> bytes:
+def _client_final(
+    server: ScramServer, header: bytes, mechanism: str, binding: bytes, tail: bytes = b""
+) -> bytes:
     """An independent client, for channel binding: the proof for password pencil."""
     bare = b"n=,r=clientnonce"
     first = server.first(mechanism, header + bare)
-    nonce = first.split(b",")[0][2:]
+    nonce = first.split(b",")[0][2:] + tail
     without = b"c=" + base64.b64encode(header + binding) + b",r=" + nonce
     salted = hashlib.pbkdf2_hmac("sha256", b"pencil", _SALT, 4096)
     client_key = hmac.digest(salted, b"Client Key", "sha256")
@@ -71,6 +73,14 @@ def test_channel_binding_accepts_the_right_certificate_only() -> None:
     bad = _server(end_point=b"hash of the certificate")
     with pytest.raises(ScramFailure):
         bad.final(_client_final(bad, header, name, b"hash of another certificate"))
+
+
+def test_a_right_proof_for_another_nonce_fails() -> None:
+    server = _server()
+    assert server.final(_client_final(server, b"n,,", "SCRAM-SHA-256", b""))
+    server = _server()
+    with pytest.raises(ScramFailure):
+        server.final(_client_final(server, b"n,,", "SCRAM-SHA-256", b"", tail=b"more"))
 
 
 @pytest.mark.parametrize(

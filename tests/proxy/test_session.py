@@ -279,6 +279,10 @@ def test_a_refused_statement_is_refused_before_any_other_of_its_text_runs(world:
 
 
 def test_only_a_single_int8_is_a_count(world: World) -> None:
+    text = count_description(b"count", False).replace(b"\0\0\0\x14", b"\0\0\0\x19")
+    assert text != world.described
+    world.described = text
+    assert sqlstates(world.say(Query(COUNT))) == ["0A000"]
     wrong = pack(b"T", (2).to_bytes(2, "big"), *(count_description(b"c", False)[7:] for _ in "ab"))
     world.described = wrong
     assert sqlstates(world.say(Query(COUNT))) == ["0A000"]
