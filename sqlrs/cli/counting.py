@@ -21,45 +21,20 @@ Shape = Annotated[int | None, typer.Option(metavar="A", help="The shape of polyl
 ErrorBars = Annotated[
     str | None, typer.Option(metavar="E2", help="Spend E2 more on a 95 % interval.")
 ]
-Analyst = Annotated[str | None, typer.Option(metavar="NAME", help="Who is charged.")]
 
 
+@options.with_data("ledger", "analyst", "memory_limit", "timeout", "plan", "solver")
 def count(
+    data: Config,
     sql: options.Sql,
     epsilon: Epsilon,
     mechanism: Mechanism = "polylaplace",
     shape: Shape = None,
     error_bars: ErrorBars = None,
-    analyst: Analyst = None,
-    db: options.Db = None,
-    table: options.TableFiles = None,
-    private: options.Private = None,
-    public: options.Public = None,
-    key: options.Key = None,
-    config: options.ConfigFile = None,
-    ledger: options.Ledger = None,
-    memory_limit: options.MemoryLimit = None,
-    timeout: options.Timeout = None,
-    plan: options.Plan = None,
-    solver: options.Solver = False,
     json: options.Json = False,
 ) -> None:
     """Answer a counting query with differential privacy."""
-    gathered = options.gather(
-        config=config,
-        db=db,
-        table=table,
-        private=private,
-        public=public,
-        key=key,
-        ledger=ledger,
-        analyst=analyst,
-        memory_limit=memory_limit,
-        timeout=timeout,
-        plan=plan,
-        solver=solver,
-    )
-    with gathered.open() as database:
+    with data.open() as database:
         answer = _ask(database, read_sql(sql), epsilon, mechanism, shape, error_bars)
     show(answer, json)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -11,6 +13,7 @@ from sqlrs.config import Config
 from sqlrs.errors import UsageError
 
 _PANEL = "Data"
+_DATA = ("db", "table", "private", "public", "key", "config")
 
 Sql = Annotated[
     str, typer.Argument(metavar="SQL", help="The counting query; - reads it from stdin.")
@@ -82,23 +85,48 @@ Solver = Annotated[
         "--solver", help="Solve general predicates for the sensitivity instead of dropping them."
     ),
 ]
+Analyst = Annotated[str | None, typer.Option(metavar="NAME", help="Who is charged.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def with_data(*further: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the options that name the data, and ``further`` ones of ``gather`` by name.
+
+    The command's first parameter receives the configuration that they add up to.
+    """
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
+        shared = inspect.signature(gather, eval_str=True).parameters
+        added = [p for name, p in shared.items() if name in (*_DATA, *further)]
+
+        def run(**given: Any) -> None:
+            data = gather(**{p.name: given.pop(p.name) for p in added})
+            command(data, **given)
+
+        parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in (*own, *added)]
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {p.name: p.annotation for p in parameters}
+        run.__doc__ = command.__doc__
+        return run
+
+    return decorate
 
 
 def gather(
     *,
-    config: Path | None,
-    db: str | None,
-    table: list[str] | None,
-    private: list[str] | None,
-    public: list[str] | None,
-    key: list[str] | None,
-    ledger: str | None = None,
-    analyst: str | None = None,
-    memory_limit: str | None = None,
-    timeout: float | None = None,
-    plan: str | None = None,
-    solver: bool = False,
+    db: Db = None,
+    table: TableFiles = None,
+    private: Private = None,
+    public: Public = None,
+    key: Key = None,
+    config: ConfigFile = None,
+    ledger: Ledger = None,
+    analyst: Analyst = None,
+    memory_limit: MemoryLimit = None,
+    timeout: Timeout = None,
+    plan: Plan = None,
+    solver: Solver = False,
 ) -> Config:
     """The configuration file, if one was named, with the command line's options on top."""
     base = Config.read(config) if config else Config()

@@ -11,12 +11,15 @@ import typer
 from sqlrs.cli import options
 from sqlrs.cli.counting import Mechanism, Shape, read_sql
 from sqlrs.cli.progress import progress_line
+from sqlrs.config import Config
 from sqlrs.diagnose import Diagnosis, decimal_text
 from sqlrs.errors import QueryRefused, UsageError
 from sqlrs.explain import Explanation
 
 
+@options.with_data("plan", "solver")
 def explain(
+    data: Config,
     sql: options.Sql,
     epsilon: Annotated[str, typer.Option(metavar="E", help="The ε to plan for.")] = "1",
     mechanism: Mechanism = "polylaplace",
@@ -28,27 +31,9 @@ def explain(
         str | None,
         typer.Option(metavar="ALIAS[,…]", help="The residual whose boundary the picture marks."),
     ] = None,
-    db: options.Db = None,
-    table: options.TableFiles = None,
-    private: options.Private = None,
-    public: options.Public = None,
-    key: options.Key = None,
-    config: options.ConfigFile = None,
-    plan: options.Plan = None,
-    solver: options.Solver = False,
 ) -> None:
     """Show the query graph, its residuals with their plans, and the error to expect."""
-    gathered = options.gather(
-        config=config,
-        db=db,
-        table=table,
-        private=private,
-        public=public,
-        key=key,
-        plan=plan,
-        solver=solver,
-    )
-    with gathered.open() as database:
+    with data.open() as database:
         explanation = database.explain(read_sql(sql), epsilon, mechanism=mechanism, shape=shape)
     print(explanation)
     if svg is not None and isinstance(explanation, Explanation):
@@ -59,71 +44,35 @@ def explain(
         svg.write_text(explanation.svg(aliases), encoding="utf-8")
 
 
+@options.with_data("plan", "solver")
 def sql(
+    data: Config,
     sql: options.Sql,
     dialect: Annotated[
         str | None, typer.Option(metavar="duckdb|postgres|spark", help="The SQL to print.")
     ] = None,
-    db: options.Db = None,
-    table: options.TableFiles = None,
-    private: options.Private = None,
-    public: options.Public = None,
-    key: options.Key = None,
-    config: options.ConfigFile = None,
-    plan: options.Plan = None,
-    solver: options.Solver = False,
 ) -> None:
     """Print the SQL statement of the count and of each residual."""
     if dialect not in (None, "duckdb", "postgres", "spark"):
         raise UsageError(f"there is no dialect {dialect!r}", hint="duckdb, postgres or spark")
-    gathered = options.gather(
-        config=config,
-        db=db,
-        table=table,
-        private=private,
-        public=public,
-        key=key,
-        plan=plan,
-        solver=solver,
-    )
-    with gathered.open() as database:
+    with data.open() as database:
         found = database.sql(read_sql(sql), dialect)
     print("\n\n".join(map(str, found)) if found else "-- no statement: the count is always 0")
 
 
+@options.with_data("memory_limit", "timeout", "plan", "solver")
 def sensitivity(
+    data: Config,
     sql: options.Sql,
     method: Annotated[
         str,
         typer.Option(metavar="refined|residual|elastic|smooth|global|local|all", help="Which one."),
     ] = "refined",
     beta: Annotated[str, typer.Option(metavar="B", help="The smoothness β.")] = "0.1",
-    db: options.Db = None,
-    table: options.TableFiles = None,
-    private: options.Private = None,
-    public: options.Public = None,
-    key: options.Key = None,
-    config: options.ConfigFile = None,
-    memory_limit: options.MemoryLimit = None,
-    timeout: options.Timeout = None,
-    plan: options.Plan = None,
-    solver: options.Solver = False,
     json: options.Json = False,
 ) -> None:
     """Print sensitivities of a query on the data. For the owner: nothing of it is private."""
-    gathered = options.gather(
-        config=config,
-        db=db,
-        table=table,
-        private=private,
-        public=public,
-        key=key,
-        memory_limit=memory_limit,
-        timeout=timeout,
-        plan=plan,
-        solver=solver,
-    )
-    with gathered.open() as database, progress_line() as progress:
+    with data.open() as database, progress_line() as progress:
         if method == "all":
             found = database.sensitivities(read_sql(sql), beta, progress=progress)
         else:
