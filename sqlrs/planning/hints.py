@@ -6,7 +6,7 @@ from sqlrs.query import Constant, Query, Variable
 
 
 def index_hints(query: Query) -> tuple[str, ...]:
-    """The columns that joins look up, as ``table (column, …)``; a key that leads with them will do."""
+    """The columns that joins look up, as ``table (column, …)``; a key in that order will do."""
     holders: dict[Variable, int] = {}
     for atom in query.atoms:
         for variable in atom.variables:

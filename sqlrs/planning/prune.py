@@ -1,7 +1,7 @@
 """Largest counts without most of the groups: bound every group, evaluate only those that may win.
 
 For each value of a boundary variable a cheap problem bounds the counts of all groups that hold the
-value. The values with the largest bounds are evaluated first; the best of them rules out every value
+value. Those with the largest bounds are evaluated first; the best of them rules out every value
 whose bound does not exceed it, and the rest is evaluated exactly. Where the groups of one value are
 still many, further levels bound pairs, triples and so on. docs/proofs/plans.md has the proof.
 """

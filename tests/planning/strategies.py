@@ -68,9 +68,7 @@ def queries(draw: st.DrawFn, most_atoms: int = 4) -> Query:
     distinct = None
     if names and draw(st.integers(0, 3)) == 0:
         distinct = frozenset(draw(st.sets(st.sampled_from(names), min_size=1)))
-    return Query(
-        atoms, frozenset(inequalities), frozenset(comparisons), tuple(generals), distinct
-    )
+    return Query(atoms, frozenset(inequalities), frozenset(comparisons), tuple(generals), distinct)
 
 
 @st.composite
@@ -105,7 +103,10 @@ def conditions(arguments: int) -> st.SearchStrategy[exp.Expression]:
     )
     total = exp.Add(this=v0.copy(), expression=v1.copy())
     return st.sampled_from(
-        [odd(total), exp.or_(v0.copy().is_(exp.null()), exp.LT(this=v0.copy(), expression=v1.copy()))]
+        [
+            odd(total),
+            exp.or_(v0.copy().is_(exp.null()), exp.LT(this=v0.copy(), expression=v1.copy())),
+        ]
     )
 
 

@@ -1,0 +1,239 @@
+"""Single rewrites of the planner, on small data and against brute force."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from sqlrs.errors import UsageError
+from sqlrs.planning import choose, evaluate, index_hints
+from sqlrs.planning.canonical import canonical
+from sqlrs.planning.factorise import Statement, column_names
+from sqlrs.planning.inclusion_exclusion import Solver, quotients
+from sqlrs.planning.problem import Problem
+from sqlrs.planning.prune import bounding
+from sqlrs.planning.statistics import Statistics
+from sqlrs.query import Inequality, Query, Variable
+from sqlrs.residuals import Residuals
+from tests import brute
+from tests.builders import EDGE, INTEGER, PATTERNS, atom, pattern, query, table
+from tests.planning.adapters import Direct
+
+GOLDEN = Path(__file__).parent / "golden"
+SHAPES = {
+    **PATTERNS,
+    "path4": "ab bc cd de",
+    "cycle5": "ab bc cd de ea",
+    "star4": "ab ac ad ae",
+    "clique4": "ab ac ad bc bd cd",
+    "bow_tie": "ab bc ca ad de ea",
+}
+
+
+@pytest.fixture(scope="module")
+def graph() -> Iterator[Direct]:
+    """A directed graph with a hub and two overlapping cliques; not symmetric."""
+    rng = random.Random(5)
+    edges = {(a, b) for a, b in product(range(6), repeat=2) if a != b}
+    edges |= {(a, b) for a, b in product(range(4, 9), repeat=2) if a < b}
+    edges |= {(0, v) for v in range(9, 14)} | {(rng.randrange(14), v) for v in range(14)}
+    with duckdb.connect() as connection:
+        connection.execute("SET threads = 1")
+        snapshot = Direct(connection)
+        snapshot.fill(EDGE, sorted(edges))
+        yield snapshot
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_every_residual_of_a_pattern(name: str, graph: Direct) -> None:
+    residuals = Residuals(pattern(SHAPES[name]))
+    parts = residuals.undecided(residuals.required)
+    wanted = [residuals.of(residuals.query.everything), *parts]
+    plain = evaluate(wanted, graph, dialect="duckdb", how="plain")
+    for how in ("factorised", "pruned", "auto"):
+        found = evaluate(wanted, graph, dialect="duckdb", how=how)
+        assert [e.value for e in found] == [e.value for e in plain], how
+
+
+def test_the_plain_plan_agrees_with_the_definition(graph: Direct) -> None:
+    query = pattern("ab bc ca")
+    residuals = Residuals(query)
+    database = {"edge": graph.run("SELECT src, dst FROM edge")}
+    for residual in [residuals.of(query.everything), *residuals.undecided(residuals.required)]:
+        plan = choose(residual, how="plain", dialect="duckdb")
+        expected = brute.residual_value(residual, database)
+        assert graph.scalar(plan.statement()) == expected
+
+
+def test_shared_steps_are_kept_once(graph: Direct) -> None:
+    residuals = Residuals(query(*(atom(EDGE, *p) for p in ("ab", "bc", "cd", "de"))))
+    wanted = [residuals.of(residuals.query.everything), *residuals.undecided(residuals.required)]
+    apart = evaluate(wanted, graph, dialect="duckdb", how="factorised")
+    assert graph.kept == []
+    together = evaluate(wanted, graph, dialect="duckdb", how="factorised", materialising=True)
+    kept = list(graph.kept)
+    graph.drop_kept()
+    assert [e.value for e in together] == [e.value for e in apart]
+    assert kept
+
+
+def test_progress_hears_every_statement(graph: Direct) -> None:
+    residuals = Residuals(pattern("ab bc ca"))
+    heard: list[tuple[int, int, str]] = []
+    evaluate(
+        residuals.undecided(residuals.required),
+        graph,
+        dialect="duckdb",
+        progress=lambda *event: heard.append(event),
+    )
+    assert [(i, n) for i, n, _ in heard] == [(1, 1)]
+    assert not any(character.isdigit() for character in heard[0][2].replace("edge", "").split()[-1])
+
+
+def test_counts_beyond_64_bits(graph: Direct) -> None:
+    many = table("many", "p")
+    graph.fill(many, [(1,)] * 3000)
+    star = query(*(atom(many, "a") for _ in range(6)))
+    plan = choose(Residuals(star).of(star.everything), how="factorised", dialect="duckdb")
+    assert graph.scalar(plan.statement()) == 3000**6 > 2**63
+
+
+def test_a_bound_is_never_below_a_group(graph: Direct) -> None:
+    residuals = Residuals(pattern("ab bc cd da"))
+    problem = Problem.of(residuals.of(frozenset({0, 1, 2})))
+    assert {v.name for v in problem.free} == {"a", "d"}
+    database = {"edge": graph.run("SELECT src, dst FROM edge")}
+    edges = set(database["edge"])
+    (a,) = [v for v in problem.free if v.name == "a"]
+    easier = bounding(problem, [a])
+    assert [len(leaf.variables) for leaf in easier.leaves] == [2, 2, 1]
+    bound = Solver(Statistics()).bound(easier)
+    building = choose(residuals.of(frozenset({0, 1, 2})), how="pruned", dialect="duckdb")
+    assert building.name == "pruned"
+    statement = Statement("duckdb", frozenset({"edge"}))
+    rows, columns = statement.totals(bound)
+    assert list(columns.values()) == ["a"]
+    bounds = dict(graph.rows(statement.finished(rows)))
+    for a0, d0 in product(range(14), repeat=2):
+        paths = sum(
+            (a0, b) in edges and (b, c) in edges and (c, d0) in edges
+            for b, c in product(range(14), repeat=2)
+            if len({a0, b, c, d0}) == 4
+        )
+        assert paths <= int(bounds.get(a0, 0))
+
+
+def test_inclusion_and_exclusion_coefficients() -> None:
+    star = pattern("ab ac ad")
+    problem = Problem.of(Residuals(star).of(star.everything))
+    apart = frozenset(p for p in problem.inequalities if "a" not in {v.name for v in p.variables})
+    found = quotients(problem, apart)
+    assert found is not None
+    # d(d−1)(d−2) = d³ − 3d² + 2d, and equal edges are one edge.
+    assert sorted((sign, len(q.leaves)) for sign, q in found) == [(-3, 2), (2, 1)]
+
+
+def test_contradictory_identifications_vanish() -> None:
+    path = pattern("ab bc")
+    problem = Problem.of(Residuals(path).of(path.everything))
+    b, c = (Variable(n, INTEGER) for n in "bc")
+    only = frozenset({Inequality.between(b, c)})
+    [(sign, quotient)] = quotients(replace(problem, inequalities=only), only) or []
+    assert sign == -1
+    assert [v.name for v in quotient.variables] == ["a", "b"]
+    pairs = problem.inequalities
+    assert quotients(
+        problem, frozenset(p for p in pairs if {v.name for v in p.variables} == {"a", "c"})
+    )
+    assert len(pairs) == 3
+
+
+def test_forms_are_equal_exactly_for_isomorphic_problems() -> None:
+    def form(text: str, free: str = "") -> object:
+        whole = Problem.of(Residuals(pattern(text)).of(frozenset(range(len(text.split())))))
+        marks = {v: v.name in free for v in whole.variables}
+        return canonical(whole.leaves, whole.conditions, dict(marks)).form
+
+    assert form("ab bc") == form("xy yz") == form("bc ab")
+    assert form("ab bc") != form("ab cb")
+    assert form("ab bc", "a") != form("ab bc", "c")
+    assert form("ab bc ca") == form("ca ab bc")
+    assert form("ab bc ca da") != form("ab bc ca ad")
+
+
+def test_statistics_of_a_table(graph: Direct) -> None:
+    wide = table("facts", "id", "kind", keys=["id"], nullable="kind")
+    graph.fill(wide, [(i, None if i % 3 == 0 else min(i, 50)) for i in range(3000)])
+    joined = query(atom(wide, "x", "k"), atom(wide, "y", "k"))
+    found = Statistics.read(graph, joined)
+    kind = found.repetition(wide, "kind")
+    values = [min(i, 50) for i in range(3000) if i % 3]
+    frequencies = [values.count(v) for v in set(values)]
+    assert found.size(wide) == 3000
+    assert kind.distinct == len(frequencies)
+    assert kind.squares == sum(f * f for f in frequencies)
+    assert kind.most == max(frequencies)
+    assert found.repetition(wide, "id").most == 1
+    assert repr(found) == "Statistics(private)"
+
+
+def test_column_names_do_not_collide() -> None:
+    names = column_names([Variable(n, INTEGER) for n in ("A", "a", "a b", "results")])
+    assert sorted(names.values()) == ["a", "a_2", "a_b", "results_2"]
+
+
+def test_a_step_does_not_hide_a_table_of_its_name(graph: Direct) -> None:
+    odd = table("seeds_a", "p", "q", keys=["p q"])
+    graph.fill(odd, [(1, 2), (1, 3), (2, 3), (4, 3)])
+    path = query(atom(odd, "a", "b"), atom(odd, "b", "c"), atom(odd, "c", "a"), different="a b c")
+    residual = Residuals(path).of(frozenset({0, 1}))
+    values = {
+        how: graph.scalar(choose(residual, how=how, dialect="duckdb").statement())
+        for how in ("plain", "factorised", "pruned")
+    }
+    assert set(values.values()) == {1}
+
+
+def test_unknown_plans_are_refused() -> None:
+    whole = pattern("ab")
+    with pytest.raises(UsageError, match="no plan 'quick'"):
+        choose(Residuals(whole).of(whole.everything), how="quick", dialect="duckdb")
+
+
+def test_index_hints_name_every_joined_column_first() -> None:
+    assert index_hints(pattern("ab bc ca")) == ("edge (src, dst)", "edge (dst, src)")
+
+
+def golden_cases() -> Iterator[tuple[str, Query, frozenset[int], str]]:
+    square, triangles = pattern(PATTERNS["square"]), pattern(PATTERNS["two_triangles"])
+    yield "square_count", square, square.everything, "factorised"
+    yield "two_triangles_count", triangles, triangles.everything, "factorised"
+    yield "two_path", square, frozenset({0, 1}), "pruned"
+    yield "three_path", square, frozenset({0, 1, 2}), "pruned"
+    distinct = query(
+        atom(EDGE, "a", "b"), atom(EDGE, "b", "c"), atom(EDGE, "c", "d"), distinct="a d"
+    )
+    yield "distinct_ends", distinct, distinct.everything, "factorised"
+
+
+@pytest.mark.parametrize("dialect", ["duckdb", "postgres"])
+@pytest.mark.parametrize("case", list(golden_cases()), ids=lambda case: case[0])
+def test_golden_statements(case: tuple[str, Query, frozenset[int], str], dialect: str) -> None:
+    """Delete a file under golden/ to write it anew; then read what changed."""
+    name, whole, members, how = case
+    plan = choose(Residuals(whole).of(members), how=how, dialect=dialect)
+    text = "\n".join(
+        [*(f"-- {line}" for line in plan.lines()), plan.statement().sql(dialect, pretty=True), ""]
+    )
+    path = GOLDEN / f"{name}.{dialect}.sql"
+    if not path.exists():
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        pytest.fail(f"{path.name} was missing and has been written")
+    assert text == path.read_text(encoding="utf-8")
