@@ -64,8 +64,9 @@ BEGIN
       steps => {steps},
       starts => {starts},
       answers => {answers},
+      monomials => {monomials},
       ceilings => {ceilings},
-      degree => {degree},
+      degrees => {degrees},
       t => ARRAY[{values}]::numeric[],
       ratio => ratio
     );

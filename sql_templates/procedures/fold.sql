@@ -1,12 +1,14 @@
--- The refined residual sensitivity: the greatest w_k * L over all distances, exactly, as numerator / 2^places.
--- w_0 = 1 and w_(k+1) is w_k * 2^80 / ratio^2, rounded up to 64 binary digits. The search ends where the ceiling,
--- which falls from there on, is not above the best so far: docs/proofs/procedures.md.
+-- The refined residual sensitivity: the greatest weight * L over all distances, exactly, as numerator / 2^places.
+-- The vector at distances s is the greatest, over the tables g, of the step of g from the vector at s - e_g. Distances
+-- are left out, and with them all that lie beyond, where the horizon is not above the best so far. What is left fits
+-- into a box, which grows until it does. docs/proofs/procedures.md says why nothing is lost.
 CREATE OR REPLACE FUNCTION sqlrs.fold(
   steps integer[],
   starts integer[],
   answers integer[],
+  monomials integer[],
   ceilings integer[],
-  degree integer,
+  degrees integer[],
   t numeric[],
   ratio numeric,
   OUT numerator numeric,
@@ -19,62 +21,95 @@ DECLARE
   tables CONSTANT integer := cardinality(starts) - 1;
   -- One value more than t: the last holds the answer's bound.
   width CONSTANT integer := cardinality(t) + 1;
-  one CONSTANT numeric := sqlrs.whole_power(2, 63);
-  decay_numerator CONSTANT numeric := sqlrs.whole_power(2, 80);
-  decay_denominator CONSTANT numeric := ratio * ratio;
-  polynomials CONSTANT numeric[] := sqlrs.ceiling(ceilings, degree, t);
-  binomials numeric[] := array_fill(0::numeric, ARRAY[degree + 1]);
-  layer numeric[] := t || 0::numeric;
-  weight numeric := one;
-  k integer := 0;
+  coefficients CONSTANT numeric[] := sqlrs.coefficients(ceilings, t);
+  turns integer[] := ARRAY[]::integer[];
+  sizes integer[] := ARRAY[]::integer[];
+  strides integer[] := ARRAY[]::integer[];
+  cells integer;
+  weights numeric[];
+  horizon numeric[];
+  vectors numeric[];
   vector numeric[];
-  above numeric;
-  total numeric;
+  grown numeric[];
+  rest integer;
+  total integer;
+  digit integer;
+  before integer;
+  at_edge boolean;
+  outside numeric;
+  too_small boolean := true;
 BEGIN
   numerator := 0;
-  places := 63;
+  places := 0;
   IF array_position(t, NULL) IS NOT NULL OR 0 > ANY (t) THEN
     RAISE EXCEPTION 'a number of results is missing or negative';
   END IF;
-  IF NOT sqlrs.can_change(steps, starts, answers, layer) THEN
+  IF NOT sqlrs.can_change(steps, starts, answers, t || 0::numeric) THEN
     RETURN;
   END IF;
-  binomials[1] := 1;
-  LOOP
-    FOR place IN 0..cardinality(layer) / width - 1 LOOP
-      CONTINUE WHEN layer[place * width + 1] IS NULL;
-      vector := layer[place * width + 1:(place + 1) * width];
-      vector := sqlrs.grow(answers, 1, cardinality(answers), vector);
-      numerator := greatest(numerator, weight * vector[width]);
+  FOR g IN 1..tables LOOP
+    turns[g] := sqlrs.turning_point(ratio, degrees[g]);
+    sizes[g] := 2 * turns[g] + 3;
+  END LOOP;
+  WHILE too_small LOOP
+    numerator := 0;
+    outside := 0;
+    cells := 1;
+    total := 0;
+    FOR g IN 1..tables LOOP
+      strides[g] := cells;
+      cells := cells * sizes[g];
+      total := total + sizes[g];
     END LOOP;
-    EXIT WHEN tables = 0;
-    -- The ceiling falls from k on when a step lowers the weight more than it raises any binomial. The factor
-    -- between two weights may exceed the decay by one part in 2^63.
-    IF k >= degree
-      AND decay_numerator * (one + 1) * (k + 1) <= decay_denominator * one * (k + 1 - degree)
-    THEN
-      above := 0;
-      FOR answer IN 0..cardinality(polynomials) / (degree + 1) - 1 LOOP
-        total := 0;
-        FOR j IN 1..degree + 1 LOOP
-          total := total + polynomials[answer * (degree + 1) + j] * binomials[j];
+    SELECT found.numerators, found.places INTO weights, places FROM sqlrs.weights(ratio, total) AS found;
+    horizon := sqlrs.horizon(monomials, coefficients, sizes, turns, weights);
+    vectors := array_fill(NULL::numeric, ARRAY[cells * width]);
+    FOR place IN 0..cells - 1 LOOP
+      CONTINUE WHEN place > 0 AND horizon[place + 1] <= numerator;
+      vector := CASE WHEN place = 0 THEN t || 0::numeric END;
+      rest := place;
+      total := 0;
+      at_edge := false;
+      FOR g IN 1..tables LOOP
+        digit := rest % sizes[g];
+        rest := rest / sizes[g];
+        total := total + digit;
+        at_edge := at_edge OR digit = sizes[g] - 1;
+        CONTINUE WHEN digit = 0;
+        before := (place - strides[g]) * width;
+        IF vectors[before + width] IS NULL THEN
+          vector := NULL;
+          EXIT;
+        END IF;
+        grown := ARRAY[]::numeric[];
+        FOR i IN 1..width LOOP
+          grown[i] := vectors[before + i];
         END LOOP;
-        above := greatest(above, total);
+        grown := sqlrs.grow(steps, starts[g], starts[g + 1] - 1, grown);
+        IF vector IS NULL THEN
+          vector := grown;
+        ELSE
+          FOR i IN 1..width LOOP
+            IF grown[i] > vector[i] THEN
+              vector[i] := grown[i];
+            END IF;
+          END LOOP;
+        END IF;
       END LOOP;
-      EXIT WHEN weight * above <= numerator;
-    END IF;
-    k := k + 1;
-    layer := sqlrs.next_layer(steps, starts, layer, width, k);
-    FOR j IN REVERSE degree + 1..2 LOOP
-      binomials[j] := binomials[j] + binomials[j - 1];
+      CONTINUE WHEN vector IS NULL;
+      FOR i IN 1..width LOOP
+        vectors[place * width + i] := vector[i];
+      END LOOP;
+      vector := sqlrs.grow(answers, 1, cardinality(answers), vector);
+      numerator := greatest(numerator, weights[total + 1] * vector[width]);
+      IF at_edge AND horizon[place + 1] > outside THEN
+        outside := horizon[place + 1];
+      END IF;
     END LOOP;
-    weight := weight * decay_numerator;
-    WHILE weight <= one * decay_denominator LOOP
-      weight := weight * 2;
-      numerator := numerator * 2;
-      places := places + 1;
+    too_small := outside > numerator;
+    FOR g IN 1..tables LOOP
+      sizes[g] := 2 * sizes[g];
     END LOOP;
-    weight := div(weight + decay_denominator - 1, decay_denominator);
   END LOOP;
 END
 $sqlrs$;

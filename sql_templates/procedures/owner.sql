@@ -15,7 +15,11 @@ BEGIN
   ) THEN
     RAISE EXCEPTION 'the owner of the procedures must be a role without login and without powers';
   END IF;
-  IF NOT pg_catalog.pg_has_role(owner, 'MEMBER') THEN
+  -- Since PostgreSQL 16 who creates a role administers it, but does not act as it without this.
+  IF NOT pg_catalog.pg_has_role(
+    owner,
+    CASE WHEN pg_catalog.current_setting('server_version_num')::integer >= 160000 THEN 'SET' ELSE 'MEMBER' END
+  ) THEN
     EXECUTE pg_catalog.format('GRANT %I TO CURRENT_USER', owner);
   END IF;
 END

@@ -29,14 +29,14 @@ from sqlrs.simplify import Contradiction
 # Functions of the schema that are no query; tests compare the list with what is installed.
 RESERVED_NAMES = frozenset(
     """
-    await_durable budget can_change ceiling charge check_epsilon fold grant_budget grow history
-    next_layer noise random_word smoothness_ratio whole_power
+    await_durable budget can_change charge check_epsilon coefficients fold grant_budget grow
+    history horizon noise random_word smoothness_ratio turning_point weights whole_power
     """.split()  # noqa: SIM905 - so many words are best read as text
 )
 
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 # Additions of one fold; PL/pgSQL makes about a million of them in a second.
-_MOST_WORK = 4_000_000
+_MOST_WORK = 2_000_000
 
 
 @dataclass(frozen=True)
@@ -78,6 +78,7 @@ class Definition:
             raise UsageError("the conditions contradict each other: the count is always 0")
         residuals = compiled.residuals
         recursion = compile_recursion(residuals)
+        programs = Programs.of(recursion)
         measure, values = _measure(residuals, recursion, settings.plan)
         return cls(
             name=name,
@@ -86,11 +87,11 @@ class Definition:
             shape=shape,
             repeats=repeats,
             canonical=plain(residuals.of(residuals.query.everything)).sql(dialect="postgres"),
-            least_epsilon=_least_epsilon(recursion, shape),
+            least_epsilon=_least_epsilon(recursion, programs, shape),
             tables=_tables(residuals),
             measure=measure,
             values=values,
-            programs=Programs.of(recursion),
+            programs=programs,
         )
 
     @property
@@ -161,16 +162,19 @@ def _tables(residuals: Residuals) -> tuple[Table, ...]:
     return tuple(dict.fromkeys(atom.table for atom in residuals.query.atoms))
 
 
-def _least_epsilon(recursion: Recursion, shape: int) -> Decimal:
+def _least_epsilon(recursion: Recursion, programs: Programs, shape: int) -> Decimal:
     """The least epsilon, to two digits, whose lattice of distances is small enough to walk."""
+
+    once = sum(step.cost + 2 * len(recursion.coordinates) for step in recursion.steps)
+    once += len(programs.monomials)
 
     def fits(epsilon: Decimal) -> bool:
         weights = PolyLaplace(epsilon, shape).weights
         method = choose_method(recursion, weights)
         if method is None or not method.lattice:
             return False
-        once = sum(step.cost + len(recursion.coordinates) for step in recursion.steps)
-        return once * prod(turning_point(d, weights) for d in method.degrees) <= _MOST_WORK
+        distances = prod(2 * turning_point(degree, weights) + 3 for degree in method.degrees)
+        return distances * once <= _MOST_WORK
 
     choices = [Decimal(digits).scaleb(e - 1) for e in range(-6, 3) for digits in range(10, 100)]
     place = bisect_left(choices, True, key=fits)

@@ -1,7 +1,7 @@
 """A query's recursion as arrays of integers: what the database's own fold reads.
 
-The form of the arrays is described where they are read: sql_templates/procedures/grow.sql and
-ceiling.sql. Places count from 1; the answer's bound stands behind all coordinates.
+The form of the arrays is described where they are read: sql_templates/procedures/grow.sql,
+horizon.sql and coefficients.sql. Places count from 1; the answer's bound comes last.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from sqlrs.sensitivity.ceiling import Ceiling
-from sqlrs.sensitivity.steps import Gain, Group, Move, Recursion
+from sqlrs.sensitivity.steps import Gain, Move, Recursion
 
 Program = tuple[int, ...]
 
@@ -20,13 +20,17 @@ _NO_PRODUCT = -1
 
 @dataclass(frozen=True)
 class Programs:
-    """The steps of all private tables, where each starts, the bound L, and the ceilings."""
+    """The steps of all private tables, where each starts, the bound L, and the ceiling above it.
+
+    The ceiling is a sum of monomials for each answer; its coefficients are linear in the values.
+    """
 
     steps: Program
     starts: Program
     answers: Program
+    monomials: Program
     ceilings: Program
-    degree: int
+    degrees: Program
 
     @classmethod
     def of(cls, recursion: Recursion) -> Programs:
@@ -37,17 +41,38 @@ class Programs:
         for step in recursion.steps:
             steps += chain.from_iterable(map(_move, step.moves))
             starts.append(len(steps) + 1)
-        gains = tuple(chain.from_iterable(recursion.answers))
-        together: tuple[Group, ...] = (recursion.steps,) if recursion.steps else ((),)
-        ceiling = Ceiling.of(recursion, together)
-        rows = (*ceiling.rows[0], *ceiling.answers)
+        ceiling = Ceiling.of(recursion, tuple((step,) for step in recursion.steps))
+        monomials, ceilings = _linear(ceiling, size) if recursion.steps else ((), ())
         return cls(
             steps=tuple(steps),
             starts=tuple(starts),
-            answers=_move(Move(size, gains, None)),
-            ceilings=tuple(chain.from_iterable(map(_gain, rows))),
-            degree=ceiling.degrees()[0],
+            answers=_move(Move(size, tuple(chain.from_iterable(recursion.answers)), None)),
+            monomials=monomials,
+            ceilings=ceilings,
+            degrees=ceiling.degrees(),
         )
+
+
+def _linear(ceiling: Ceiling, size: int) -> tuple[Program, Program]:
+    """Each monomial of each answer, and its coefficient as a constant and multiples of values."""
+    constants = ceiling.polynomials((0,) * size)
+    units = [
+        ceiling.polynomials(tuple(int(place == other) for other in range(size)))
+        for place in range(size)
+    ]
+    monomials: list[int] = []
+    coefficients: list[int] = []
+    for answer, constant in enumerate(constants):
+        for powers in sorted({p for unit in units for p in unit[answer]} | set(constant)):
+            base = constant.get(powers, 0)
+            terms = [
+                (place + 1, unit[answer].get(powers, 0) - base)
+                for place, unit in enumerate(units)
+                if unit[answer].get(powers, 0) != base
+            ]
+            monomials += (answer + 1, *powers)
+            coefficients += (base, len(terms), *chain.from_iterable(terms))
+    return tuple(monomials), tuple(coefficients)
 
 
 def _move(move: Move) -> Program:

@@ -31,9 +31,11 @@ _OBJECTS = (
     "whole_power",
     "smoothness_ratio",
     "grow",
-    "ceiling",
     "can_change",
-    "next_layer",
+    "weights",
+    "turning_point",
+    "coefficients",
+    "horizon",
     "fold",
     "noise",
 )
@@ -109,8 +111,9 @@ def _function(definition: Definition) -> str:
         steps=_array(programs.steps),
         starts=_array(programs.starts),
         answers=_array(programs.answers),
+        monomials=_array(programs.monomials),
         ceilings=_array(programs.ceilings),
-        degree=Literal(programs.degree),
+        degrees=_array(programs.degrees),
         values=SQL(", ").join(map(_product, definition.values)),
     )
     # The text of a query must not be able to end the quotes that it stands in.
