@@ -122,6 +122,13 @@ class BothEngines:
                 found.append(values[0])
         return found
 
+    def direct(self, sql: str) -> int:
+        """The integer of a text as it is, with nothing of sqlrs between, the same on both."""
+        rows = self._duckdb.execute(sql).fetchall(), self._postgres.execute(sql.encode()).fetchall()
+        assert rows[0] == rows[1], sql
+        [[value]] = rows[0]
+        return int(value)
+
     def close(self) -> None:
         """Close everything."""
         for engine in self.engines.values():
