@@ -12,6 +12,9 @@ from sqlrs.planning.smt import DEFAULT_SOLVER_SECONDS, Solved
 from sqlrs.planning.statistics import Statistics
 from sqlrs.residuals import Residual
 
+# Below this cost, about a hundredth of a second, there is nothing to gain from another plan.
+_QUICK = 200_000.0
+
 
 def choose(
     residual: Residual,
@@ -33,9 +36,11 @@ def choose(
         return Plain(residual)
     solver = Solver(statistics or Statistics())
     problem = Problem.of(residual)
-    total = solver.solve(problem)
+    total = solver.solve(problem, thorough=statistics is not None)
     if how == "factorised":
         return Factorised(residual, total, dialect)
+    if how == "auto" and total.cost <= _QUICK:
+        return Factorised(residual, total, dialect, reason="quick as it is")
     pruning = prune(problem, solver, table_names(residual))
     if pruning is None:
         return Factorised(residual, total, dialect, reason=_no_pruning(residual))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from sqlrs.catalog import Table
 from sqlrs.planning.problem import Leaf
@@ -26,22 +25,34 @@ RESTRICTED_ROWS = 32.0
 Mask = int
 
 
-@dataclass(frozen=True, slots=True)
 class Sized:
     """An input of a join: expected rows, repetition in each variable, and what determines a row."""
 
-    mask: Mask
-    rows: float
-    repetition: Mapping[int, Repetition]
-    keys: tuple[Mask, ...]
+    __slots__ = ("keys", "mask", "norms", "repetition", "rows")
+
+    def __init__(
+        self,
+        mask: Mask,
+        rows: float,
+        repetition: Mapping[int, Repetition],
+        keys: tuple[Mask, ...],
+    ) -> None:
+        self.mask = mask
+        self.rows = rows
+        self.repetition = repetition
+        self.keys = keys
+        self.norms = {i: r.squares / rows**2 for i, r in repetition.items()}
 
     def multiplicity(self, known: Mask) -> float:
         """A bound on the rows that agree on the known variables."""
-        if any(key & ~known == 0 for key in self.keys):
-            return 1.0
-        return min(
-            (r.most for i, r in self.repetition.items() if known >> i & 1), default=self.rows
-        )
+        for key in self.keys:
+            if not key & ~known:
+                return 1.0
+        least = self.rows
+        for i, r in self.repetition.items():
+            if known >> i & 1 and r.most < least:
+                least = r.most
+        return least
 
 
 def leaf_size(leaf: Leaf, statistics: Statistics, number: Mapping[Variable, int]) -> Sized:
@@ -92,17 +103,18 @@ def extended(rows: float, inputs: Sequence[Sized], added: Sized) -> float:
     for one in inputs:
         known |= one.mask
     common = known & added.mask
-    fans = []
+    if not common:
+        return rows * added.rows
+    fan = added.multiplicity(common)
     for i, r in added.repetition.items():
         if common >> i & 1:
-            norm = max(
-                one.repetition[i].squares / one.rows**2 for one in inputs if one.mask >> i & 1
-            )
-            fans.append(min(math.sqrt(r.squares * norm), r.most))
-    if not fans:
-        return rows * added.rows
-    fan = min(added.multiplicity(common), *fans)
-    return max(rows * fan * (_CLOSING if len(fans) > 1 else 1.0), 1.0)
+            norm = 0.0
+            for one in inputs:
+                if one.mask >> i & 1 and one.norms[i] > norm:
+                    norm = one.norms[i]
+            fan = min(fan, math.sqrt(r.squares * norm))
+    closing = common & (common - 1)
+    return max(rows * fan * (_CLOSING if closing else 1.0), 1.0)
 
 
 def grouped(inputs: Sequence[Sized], rows: float, out: Mask) -> Sized:

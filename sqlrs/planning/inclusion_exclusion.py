@@ -15,8 +15,9 @@ from sqlrs.planning.statistics import Statistics
 from sqlrs.planning.tree import Join
 from sqlrs.query import Inequality, Variable
 
-MOST_TERMS = 32
-_MOST_UNCOVERED = 10
+# How many terms are worth planning: more where reading all inequalities in bags takes minutes.
+_FEW_TERMS, _MANY_TERMS = 24, 128
+_MANY_FROM_COST = 3e7
 
 _Partition = frozenset[frozenset[Variable]]
 
@@ -49,11 +50,14 @@ class Solver:
         found = decompose(problem, self.statistics, frozenset())
         return Sum(problem, (Term(1, found.join),), found.cost)
 
-    def solve(self, problem: Problem) -> Sum:
+    def solve(self, problem: Problem, *, thorough: bool = False) -> Sum:
         """The cheapest exact way found: all in bags, or corrected by inclusion and exclusion."""
+        covered = self._covered(problem)
         if problem.output is not None:
-            return self._covered(problem)
-        return self._cheapest(problem, MOST_TERMS)
+            return covered
+        huge = thorough and covered.cost >= _MANY_FROM_COST
+        split = self._split(problem, _MANY_TERMS if huge else _FEW_TERMS)
+        return split if split is not None and split.cost < covered.cost else covered
 
     def _covered(self, problem: Problem) -> Sum:
         found = decompose(problem, self.statistics, problem.inequalities)
@@ -64,7 +68,7 @@ class Solver:
         main = decompose(problem, self.statistics, frozenset())
         if not main.uncovered:
             return Sum(problem, (Term(1, main.join),), main.cost)
-        parts = quotients(problem, main.uncovered)
+        parts = quotients(problem, main.uncovered, budget)
         if parts is None or len(parts) >= budget:
             return None
         terms, cost = [Term(1, main.join)], main.cost
@@ -102,13 +106,13 @@ def _rolled_up(terms: Sequence[Term], free: frozenset[Variable]) -> tuple[Term, 
 
 
 def quotients(
-    problem: Problem, uncovered: frozenset[Inequality]
+    problem: Problem, uncovered: frozenset[Inequality], most: int = _MANY_TERMS
 ) -> list[tuple[int, Problem]] | None:
     """The corrections for dropping ``uncovered``: coefficients and problems, equal ones merged.
 
     None if there are far too many.
     """
-    if len(uncovered) > _MOST_UNCOVERED:
+    if 2 ** len(uncovered) > most * most:
         return None
     kept = problem.inequalities - uncovered
     pending = sorted(uncovered, key=lambda p: (p.left, p.right))
@@ -127,7 +131,7 @@ def quotients(
                 joined = (partition - set(touched)) | {block}
                 grown[joined] = grown.get(joined, 0) - sign
         signs = {partition: sign for partition, sign in grown.items() if sign}
-        if len(signs) > 4 * MOST_TERMS:
+        if len(signs) > 2 * most:
             return None
     merged: dict[object, tuple[int, Problem]] = {}
     for partition, sign in signs.items():
