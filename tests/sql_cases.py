@@ -1,7 +1,7 @@
 """Random SQL on random data as values: what the brute-force oracle needs to judge compiled SQL.
 
-`evaluate` is an `Evaluate` for `tests.brute`: the opaque conditions of a compiled query are trees,
-whose truth on given values is asked of DuckDB, value by value. `domain` gives every external
+`evaluator` makes an `Evaluate` for `tests.brute`: the opaque conditions of a compiled query are
+trees, whose truth on given values is asked of DuckDB, value by value. `domain` gives every external
 variable values enough, also for texts and arithmetic. `Case.of` compiles SQL against an engine.
 """
 
@@ -29,38 +29,62 @@ from tests import brute
 from tests.strategies import Row, TinyDatabase
 
 TOGETHER = 3
+_TYPES = {
+    Family.INTEGER: "BIGINT",
+    Family.DECIMAL: "DECIMAL(18, 3)",
+    Family.FLOAT: "DOUBLE",
+    Family.TEXT: "VARCHAR",
+    Family.DATE: "DATE",
+    Family.TIMESTAMP: "TIMESTAMP",
+}
 
 
-def evaluate(condition: Hashable, values: object) -> bool:
-    """Whether the condition is true, asked of DuckDB."""
-    assert isinstance(condition, exp.Expression)
-    if isinstance(values, dict):
-        return _truth(condition.sql(dialect="duckdb"), tuple(values), tuple(values.values()))
-    assert isinstance(values, tuple)
-    tree = condition.copy().transform(
-        lambda n: exp.column(n.name, quoted=True) if isinstance(n, exp.Placeholder) else n
-    )
-    names = tuple(f"v{i}" for i in range(len(values)))
-    return _truth(tree.sql(dialect="duckdb"), names, values)
+def evaluator(query: Query) -> brute.Evaluate:
+    """An `Evaluate` for the opaque conditions of a compiled query."""
+    columns = {
+        c.name: _TYPES.get(c.type.family, "VARCHAR") for a in query.atoms for c in a.table.columns
+    }
+    arguments: dict[Hashable, tuple[str, ...]] = {}
+    for general in query.generals:
+        types = tuple(_TYPES[v.type.family] for v in general.arguments)
+        # One condition may stand between texts here and between numbers there: texts show.
+        if general.condition not in arguments or "VARCHAR" not in types:
+            arguments[general.condition] = types
+
+    def evaluate(condition: Hashable, values: object) -> bool:
+        assert isinstance(condition, exp.Expression)
+        if isinstance(values, dict):
+            types = tuple(columns[name] for name in values)
+            return _truth(_duckdb(condition), tuple(values), types, tuple(values.values()))
+        assert isinstance(values, tuple)
+        names = tuple(f"v{i}" for i in range(len(values)))
+        types = arguments[condition]
+        if any(isinstance(value, str) for value in values):
+            types = ("VARCHAR",) * len(values)
+        return _truth(_duckdb(condition), names, types, values)
+
+    return evaluate
 
 
 @cache
-def _truth(condition: str, names: tuple[str, ...], values: Row) -> bool:
-    # A NULL has no type of its own; the condition's other values tell which one it must be.
-    first = "VARCHAR" if any(isinstance(v, str) for v in values) else "INTEGER"
-    for null_type in (first, "VARCHAR"):
-        marks = [
-            f'CAST(? AS {null_type}) AS "{n}"' if v is None else f'? AS "{n}"'
-            for n, v in zip(names, values, strict=True)
-        ]
-        sql = f"SELECT ({condition}) IS TRUE FROM (SELECT {', '.join(marks) or '1'})"
-        try:
-            found = _connection().execute(sql, list(values)).fetchone()
-        except (duckdb.BinderException, duckdb.ConversionException):
-            continue
-        assert found is not None
-        return bool(found[0])
-    raise AssertionError(condition)
+def _duckdb(condition: exp.Expression) -> str:
+    """The text of a condition, its arguments as columns."""
+    tree = condition.copy().transform(
+        lambda n: exp.column(n.name, quoted=True) if isinstance(n, exp.Placeholder) else n
+    )
+    return tree.sql(dialect="duckdb")
+
+
+@cache
+def _truth(condition: str, names: tuple[str, ...], types: tuple[str, ...], values: Row) -> bool:
+    columns = ", ".join(
+        f'CAST(? AS {kind}) AS "{name}"' if value is None else f'? AS "{name}"'
+        for name, kind, value in zip(names, types, values, strict=True)
+    )
+    sql = f"SELECT ({condition}) IS TRUE FROM (SELECT {columns or 1})"
+    found = _connection().execute(sql, list(values)).fetchone()
+    assert found is not None
+    return bool(found[0])
 
 
 @cache
@@ -157,7 +181,9 @@ class Case:
 
     def count(self, rows: brute.Database | None = None) -> int:
         """The count by brute force."""
-        return brute.count(self.query, self.rows if rows is None else rows, evaluate=evaluate)
+        return brute.count(
+            self.query, self.rows if rows is None else rows, evaluate=evaluator(self.query)
+        )
 
     def values(self, rows: brute.Database | None = None, wide: int = 0) -> dict[Members, int]:
         """Every wanted T_E by brute force over every external value."""
@@ -167,7 +193,7 @@ class Case:
             self.wanted,
             given,
             domain=domain(self.query, given, wide=wide),
-            evaluate=evaluate,
+            evaluate=evaluator(self.query),
         )
 
     def measured(self, engine: Engine, plan: str = "auto") -> Measured:

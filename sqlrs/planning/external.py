@@ -127,6 +127,8 @@ def grouped_rows(residual: Residual, names: Names) -> exp.Select:
 def _expanded(text: str, keys: list[str]) -> exp.Select:
     """The template with ``boundary`` replaced by the boundary's columns, none if there are none."""
     tree = sqlglot.parse_one(text, dialect="duckdb")
+    for node in tree.walk():
+        node.pop_comments()
     for place in [c for c in tree.find_all(exp.Column) if c.name == "boundary"]:
         parent = place.parent
         assert parent is not None and place.arg_key is not None

@@ -1,0 +1,62 @@
+-- the query
+SELECT count(*) FROM edge a JOIN edge b ON a.dst = b.src, person p JOIN visit v ON p.id = v.patient;
+
+-- the count
+SELECT
+  COUNT(*) AS results
+FROM main.edge AS a
+JOIN main.edge AS b
+  ON a.dst = b.src
+CROSS JOIN main.person AS p
+JOIN main.visit AS v
+  ON p.id = v.patient;
+
+-- {a}, boundary a.dst
+WITH per_boundary_value AS (
+  SELECT
+    COUNT(*) AS results
+  FROM main.edge AS a
+  GROUP BY
+    a.dst
+)
+SELECT
+  COALESCE(MAX(results), 0)
+FROM per_boundary_value;
+
+-- {b}, boundary a.dst
+WITH per_boundary_value AS (
+  SELECT
+    COUNT(*) AS results
+  FROM main.edge AS b
+  GROUP BY
+    b.src
+)
+SELECT
+  COALESCE(MAX(results), 0)
+FROM per_boundary_value;
+
+-- {v}, boundary p.id
+WITH per_boundary_value AS (
+  SELECT
+    COUNT(*) AS results
+  FROM main.visit AS v
+  GROUP BY
+    v.patient
+)
+SELECT
+  COALESCE(MAX(results), 0)
+FROM per_boundary_value;
+
+-- {a, b}
+SELECT
+  COUNT(*) AS results
+FROM main.edge AS a
+JOIN main.edge AS b
+  ON a.dst = b.src;
+
+-- {p, v}
+SELECT
+  COUNT(*) AS results
+FROM main.person AS p
+JOIN main.visit AS v
+  ON p.id = v.patient;

@@ -1,0 +1,95 @@
+-- the query
+SELECT count(*) FROM visit a, visit b WHERE a.day < b.day AND b.day <= DATE '2024-02-28' AND b.cost > a.cost AND b.cost < 25;
+
+-- the count
+SELECT
+  COUNT(*) AS results
+FROM main.visit AS a
+CROSS JOIN main.visit AS b
+WHERE
+  NOT a.cost IS NULL
+  AND NOT b.cost IS NULL
+  AND a.cost < b.cost
+  AND a.day < b.day
+  AND b.cost < 25
+  AND b.day <= CAST('2024-02-28' AS DATE);
+
+-- {a}
+WITH grouped_rows AS (
+  SELECT
+    COUNT(*) AS results,
+    a.cost AS x0,
+    a.day AS x1
+  FROM main.visit AS a
+  WHERE
+    NOT a.cost IS NULL
+  GROUP BY
+    a.cost,
+    a.day
+), domain0 AS (
+  SELECT
+    value,
+    3 * DENSE_RANK() OVER (ORDER BY value) AS place
+  FROM (
+    SELECT
+      x0 AS value
+    FROM grouped_rows
+    UNION
+    SELECT
+      25 AS value
+  ) AS active_values
+), numbered_rows AS (
+  SELECT
+    grouped_rows.results,
+    of_x0.place AS x0,
+    grouped_rows.x1 AS x1
+  FROM grouped_rows
+  JOIN domain0 AS of_x0
+    ON of_x0.value = grouped_rows.x0
+), choices_z0 AS (
+  SELECT
+    x0 AS z0
+  FROM numbered_rows
+  UNION
+  SELECT
+    x0 + 1 AS z0
+  FROM numbered_rows
+), choices_z1 AS (
+  SELECT
+    x1 AS z1
+  FROM numbered_rows
+  UNION
+  SELECT
+    x1 + 1 AS z1
+  FROM numbered_rows
+), per_choice AS (
+  SELECT
+    SUM(numbered_rows.results) AS results
+  FROM numbered_rows
+  CROSS JOIN choices_z0
+  CROSS JOIN choices_z1
+  WHERE
+    x0 < z0
+    AND x1 < z1
+    AND z0 < (
+      SELECT
+        domain0.place
+      FROM domain0
+      WHERE
+        domain0.value = 25
+    )
+    AND z1 <= CAST('2024-02-28' AS DATE)
+  GROUP BY
+    z0,
+    z1
+)
+SELECT
+  COALESCE(MAX(results), 0)
+FROM per_choice;
+
+-- {b}
+SELECT
+  COUNT(*) AS results
+FROM main.visit AS b
+WHERE
+  NOT b.cost IS NULL AND b.cost < 25 AND b.day <= CAST('2024-02-28' AS DATE);

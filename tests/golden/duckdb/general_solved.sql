@@ -1,0 +1,31 @@
+-- the query
+SELECT count(*) FROM visit a JOIN visit b USING (patient) WHERE abs(a.day - b.day) <= 1;
+
+-- the count
+SELECT
+  COUNT(*) AS results
+FROM main.visit AS a
+JOIN main.visit AS b
+  ON a.patient = b.patient
+WHERE
+  ABS(a.day - b.day) <= 1;
+
+-- {a}, boundary a.patient, whose rows the solver reads
+SELECT
+  COUNT(*) AS results,
+  a.patient AS b0,
+  a.day AS x0
+FROM main.visit AS a
+GROUP BY
+  a.patient,
+  a.day;
+
+-- {b}, boundary a.patient, whose rows the solver reads
+SELECT
+  COUNT(*) AS results,
+  b.patient AS b0,
+  b.day AS x0
+FROM main.visit AS b
+GROUP BY
+  b.patient,
+  b.day;

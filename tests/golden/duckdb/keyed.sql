@@ -1,0 +1,21 @@
+-- the query
+SELECT count(*) FROM visit v JOIN person p ON v.patient = p.id;
+
+-- the count
+SELECT
+  COUNT(*) AS results
+FROM main.visit AS v
+JOIN main.person AS p
+  ON v.patient = p.id;
+
+-- {v}, boundary v.patient
+WITH per_boundary_value AS (
+  SELECT
+    COUNT(*) AS results
+  FROM main.visit AS v
+  GROUP BY
+    v.patient
+)
+SELECT
+  COALESCE(MAX(results), 0)
+FROM per_boundary_value;

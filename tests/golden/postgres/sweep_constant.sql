@@ -1,0 +1,75 @@
+-- the query
+SELECT count(*) FROM visit a, visit b WHERE a.day < b.day AND b.day <= DATE '2024-02-28';
+
+-- the count
+SELECT
+  COUNT(*) AS results
+FROM public.visit AS a
+CROSS JOIN public.visit AS b
+WHERE
+  a.day < b.day AND b.day <= CAST('2024-02-28' AS DATE);
+
+-- {a}
+WITH grouped_rows AS (
+  SELECT
+    COUNT(*) AS results,
+    a.day AS x0
+  FROM public.visit AS a
+  GROUP BY
+    a.day
+), intervals AS (
+  SELECT
+    x0 + 1 AS low,
+    0 AS low_phase,
+    CAST('2024-02-28' AS DATE) AS high,
+    0 AS high_phase,
+    results
+  FROM grouped_rows
+), steps AS (
+  SELECT
+    low AS place,
+    low_phase AS phase,
+    0 AS closing,
+    results AS change
+  FROM intervals
+  WHERE
+    low < high OR (
+      low = high AND low_phase <= high_phase
+    )
+  UNION ALL
+  SELECT
+    high AS place,
+    high_phase AS phase,
+    1 AS closing,
+    -results AS change
+  FROM intervals
+  WHERE
+    low < high OR (
+      low = high AND low_phase <= high_phase
+    )
+), changes AS (
+  SELECT
+    place,
+    phase,
+    closing,
+    SUM(change) AS change
+  FROM steps
+  GROUP BY
+    place,
+    phase,
+    closing
+), overlapping AS (
+  SELECT
+    SUM(change) OVER (ORDER BY place, phase, closing) AS results
+  FROM changes
+)
+SELECT
+  COALESCE(MAX(results), 0)
+FROM overlapping;
+
+-- {b}
+SELECT
+  COUNT(*) AS results
+FROM public.visit AS b
+WHERE
+  b.day <= CAST('2024-02-28' AS DATE);

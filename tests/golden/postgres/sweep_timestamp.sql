@@ -1,0 +1,110 @@
+-- the query
+SELECT count(*) FROM visit a JOIN visit b USING (patient) JOIN visit c USING (patient) WHERE a.at < b.at AND b.at < c.at;
+
+-- the count
+SELECT
+  COUNT(*) AS results
+FROM public.visit AS a
+JOIN public.visit AS b
+  ON a.patient = b.patient
+JOIN public.visit AS c
+  ON a.patient = c.patient
+WHERE
+  a."at" < b."at" AND b."at" < c."at";
+
+-- {a} and {b} and {c}, boundary a.patient
+WITH per_boundary_value AS (
+  SELECT
+    COUNT(*) AS results
+  FROM public.visit AS a
+  GROUP BY
+    a.patient
+)
+SELECT
+  COALESCE(MAX(results), 0)
+FROM per_boundary_value;
+
+-- {a, b} and {b, c}, boundary a.patient
+WITH per_boundary_value AS (
+  SELECT
+    COUNT(*) AS results
+  FROM public.visit AS a
+  JOIN public.visit AS b
+    ON a.patient = b.patient
+  WHERE
+    a."at" < b."at"
+  GROUP BY
+    a.patient
+)
+SELECT
+  COALESCE(MAX(results), 0)
+FROM per_boundary_value;
+
+-- {a, c}, boundary a.patient
+WITH grouped_rows AS (
+  SELECT
+    COUNT(*) AS results,
+    a.patient AS b0,
+    a."at" AS x0,
+    c."at" AS x1
+  FROM public.visit AS a
+  JOIN public.visit AS c
+    ON a.patient = c.patient
+  GROUP BY
+    a.patient,
+    a."at",
+    c."at"
+), intervals AS (
+  SELECT
+    b0,
+    x0 AS low,
+    1 AS low_phase,
+    x1 AS high,
+    -1 AS high_phase,
+    results
+  FROM grouped_rows
+), steps AS (
+  SELECT
+    b0,
+    low AS place,
+    low_phase AS phase,
+    0 AS closing,
+    results AS change
+  FROM intervals
+  WHERE
+    low < high OR (
+      low = high AND low_phase <= high_phase
+    )
+  UNION ALL
+  SELECT
+    b0,
+    high AS place,
+    high_phase AS phase,
+    1 AS closing,
+    -results AS change
+  FROM intervals
+  WHERE
+    low < high OR (
+      low = high AND low_phase <= high_phase
+    )
+), changes AS (
+  SELECT
+    b0,
+    place,
+    phase,
+    closing,
+    SUM(change) AS change
+  FROM steps
+  GROUP BY
+    b0,
+    place,
+    phase,
+    closing
+), overlapping AS (
+  SELECT
+    SUM(change) OVER (PARTITION BY b0 ORDER BY place, phase, closing) AS results
+  FROM changes
+)
+SELECT
+  COALESCE(MAX(results), 0)
+FROM overlapping;
