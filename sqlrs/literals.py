@@ -12,7 +12,8 @@ from sqlglot import exp
 from sqlrs.catalog import ColumnType, Family
 from sqlrs.query import Constant, Value
 
-_INTEGER = re.compile(r"\d+")
+# Python refuses to read integers of thousands of digits.
+_INTEGER = re.compile(r"\d{1,40}")
 _DECIMAL = re.compile(r"\d+(\.\d*)?|\.\d+")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?")

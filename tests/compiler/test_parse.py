@@ -141,3 +141,17 @@ def test_a_view_as_postgres_prints_it_can_be_read() -> None:
     query = compiled("SELECT count(*) FROM v WHERE other = 'pp'", known)
     assert [len(atom.filters) for atom in query.atoms] == [1, 1]
     assert str(dict(query.atoms[1].terms)["y"]) == "'pp'"
+
+
+def test_what_is_too_much_for_the_compiler_is_refused_not_a_crash() -> None:
+    known = catalog("duckdb", table("edge", src=BIGINT))
+    chain = "w0 AS (SELECT src FROM edge), " + ", ".join(
+        f"w{i} AS (SELECT src FROM w{i - 1})" for i in range(1, 300)
+    )
+    assert code(f"WITH {chain} SELECT count(*) FROM w299", known) == "too_complex"
+
+
+def test_a_number_of_thousands_of_digits_is_left_to_the_engine() -> None:
+    known = catalog("duckdb", table("edge", src=BIGINT))
+    query = compiled(f"SELECT count(*) FROM edge WHERE src < {'9' * 5000}", known)
+    assert len(query.atoms[0].filters) == 1
