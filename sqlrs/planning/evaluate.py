@@ -62,7 +62,8 @@ def evaluate(
     found: dict[Members, Evaluation] = {}
     for position, plan in enumerate(plans, 1):
         if progress is not None:
-            progress(position, len(plans), f"{plan.residual} ({plan.name})")
+            # Which plan it is follows from the data: whoever listens must not hear it.
+            progress(position, len(plans), str(plan.residual))
         start = time.perf_counter()
         value = _value(plan, kept, snapshot)
         seconds = time.perf_counter() - start

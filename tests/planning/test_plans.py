@@ -92,8 +92,8 @@ def test_progress_hears_every_statement(graph: Direct) -> None:
         dialect="duckdb",
         progress=lambda *event: heard.append(event),
     )
-    assert [(i, n) for i, n, _ in heard] == [(1, 1)]
-    assert not any(character.isdigit() for character in heard[0][2].replace("edge", "").split()[-1])
+    # Nothing but the residual's name: which plan was chosen follows from the data.
+    assert heard == [(1, 1, "{edge1, edge2}")]
 
 
 def test_counts_beyond_64_bits(graph: Direct) -> None:
