@@ -8,6 +8,7 @@ raises, it never changes the formula. docs/proofs/general.md has the argument.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
 
 DEFAULT_SOLVER_SECONDS = 60.0
 _NUMERIC = frozenset({Family.INTEGER, Family.DECIMAL, Family.DATE})
+
+# A number with an exponent, or with more digits than a decimal holds, makes the engine compute in
+# floating point, where a row can pass that exact arithmetic leaves out.
+_EXACT_NUMBER = re.compile(r"(?=.{1,30}$)(\d+\.?\d*|\.\d+)", re.ASCII)
 
 _COMPARISONS = (exp.LT, exp.LTE, exp.GT, exp.GTE, exp.EQ, exp.NEQ)
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul)
@@ -74,7 +79,7 @@ def _kind(tree: exp.Expr, kinds: Mapping[str, Family]) -> Family | None:
     if isinstance(tree, exp.Placeholder):
         return kinds[tree.name]
     if isinstance(tree, exp.Literal):
-        if tree.is_string:
+        if tree.is_string or not _EXACT_NUMBER.fullmatch(tree.name):
             return None
         return Family.INTEGER if tree.is_int else Family.DECIMAL
     if isinstance(tree, exp.Neg | exp.Abs):
