@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from fractions import Fraction
 
 from sqlrs.answer import Answer, Interval
 from sqlrs.catalog import Catalog
@@ -39,6 +40,10 @@ from sqlrs.sensitivity.residual import residual_sensitivity
 from sqlrs.simplify import Contradiction
 
 Number = str | int | float | Decimal
+
+# The number of distances that a sensitivity looks at grows as the weights fall more slowly. Without
+# an end to it an analyst could use up the machine after the charge.
+SLOWEST_STEP = Fraction(1, 100_000)
 
 
 @dataclass(frozen=True)
@@ -83,6 +88,15 @@ class Request:
 
     def noise(self) -> Mechanism:
         """The mechanism, or a UsageError."""
+        mechanism = self._mechanism()
+        if 1 / mechanism.weights.decay - 1 < SLOWEST_STEP:
+            raise UsageError(
+                "epsilon is too small for this noise: too many distances would have to be tried",
+                hint=f"give at least 0.0001, or {SLOWEST_STEP} times the shape",
+            )
+        return mechanism
+
+    def _mechanism(self) -> Mechanism:
         epsilon = parse_epsilon(self.epsilon)
         if self.mechanism == "polylaplace":
             usual = DEFAULT_SHAPE if self.error_bars is None else DEFAULT_SHAPE_WITH_ERROR_BARS
