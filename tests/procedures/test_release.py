@@ -31,6 +31,9 @@ QUERIES = [
     "SELECT count(*) FROM edge a JOIN place p ON a.src = p.id JOIN edge b ON b.src = p.id "
     "WHERE p.kind LIKE 'in%' AND a.dst <> b.dst",
     "SELECT count(*) FROM edge a, place p WHERE p.id < 3",
+    "SELECT count(*) FROM edge a JOIN edge b ON a.dst = b.src WHERE a.src < b.dst",
+    "SELECT count(*) FROM edge a JOIN edge b ON a.dst = b.src JOIN edge c ON b.dst = c.src "
+    "WHERE a.src < b.dst AND b.src <= c.dst",
 ]
 
 
