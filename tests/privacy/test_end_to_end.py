@@ -1,0 +1,299 @@
+"""The promise end to end: random SQL, random data, random neighbours, the real statements.
+
+Everything between the analyst's text and the noise runs as in a release; `tests.privacy.pairs` says
+what is compared. The negative controls show that a wrong rule anywhere is seen here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from sqlrs.catalog import Catalog, Column, ColumnType, Family, Table
+from sqlrs.query import Comparison
+from sqlrs.release import Settings
+from sqlrs.residuals import Members, Reading, Residual, Residuals
+from sqlrs.sensitivity import steps
+from sqlrs.sensitivity.feasible import RoleFamily, role_families
+from tests.privacy.pairs import Contents, Pipeline, World, neighbours
+from tests.strategies import ALL, databases, queries
+
+INTEGER = ColumnType(Family.INTEGER, "INTEGER")
+DECIMAL = ColumnType(Family.DECIMAL, "DECIMAL(18,3)")
+VALUES = {"INTEGER": (-1, 0, 1, 2, 3), "VARCHAR": ("o", "p", "q", "qq")}
+MOST_NEIGHBOURS = 6
+
+
+@pytest.fixture(scope="module")
+def world() -> World:
+    return World()
+
+
+def table(name: str, columns: str, *keys: str, kind: ColumnType = INTEGER, **facts: Any) -> Table:
+    """A table of columns with one letter each, all of one type; a key is a string of letters."""
+    return Table(
+        name,
+        tuple(Column(c, kind, nullable=not any(c in key for key in keys)) for c in columns),
+        frozenset(map(frozenset, keys)),
+        **facts,
+    )
+
+
+def failures(
+    world: World,
+    pipeline: Pipeline,
+    catalog: Catalog,
+    contents: Contents,
+    values: dict[str, tuple[Any, ...]],
+    seed: int = 0,
+    most: int = MOST_NEIGHBOURS,
+    only: str | None = None,
+) -> set[str]:
+    """What fails between the database and some of its neighbours (in one table), both ways."""
+    world.create(catalog)
+    world.fill(contents)
+    solving = pipeline.settings.solver
+    here = pipeline.at(world, fresh=True)
+    if pipeline.never:
+        return set() if here.direct == 0 else {"count"}
+    failed = set()
+    query = pipeline.residuals.query
+    used = {query.atoms[min(atoms)].table.identity for atoms in query.private_tables}
+    tables = [t for t in catalog.tables if t.identity in used and only in (None, t.name)]
+    for changed, other in neighbours(contents, tables, values, Random(seed), most):
+        world.fill(other)
+        there = pipeline.at(world, fresh=solving)
+        failed.update(pipeline.compare(changed, here, there))
+        failed.update(pipeline.compare(changed, there, here))
+    return failed
+
+
+def check_random(world: World, data: st.DataObject, plan: str, max_rows: int = 4) -> None:
+    database = data.draw(databases(max_rows=max_rows))
+    sql = data.draw(queries(database.catalog, ALL))
+    most_external = data.draw(st.sampled_from([2, 0, 1]))
+    pipeline = Pipeline(sql, database.catalog, Settings(plan=plan, max_external=most_external))
+    contents = {identity: tuple(rows) for identity, rows in database.rows.items()}
+    seed = data.draw(st.integers(0, 2**16))
+    assert not failures(world, pipeline, database.catalog, contents, VALUES, seed)
+
+
+@settings(max_examples=120)
+@given(data=st.data())
+def test_random_queries_with_the_plain_plan(world: World, data: st.DataObject) -> None:
+    check_random(world, data, "plain")
+
+
+@settings(max_examples=30)
+@given(data=st.data())
+def test_random_queries_with_the_plans_of_a_release(world: World, data: st.DataObject) -> None:
+    check_random(world, data, "auto")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("plan", ["plain", "auto"])
+@settings(
+    max_examples=3000, derandomize=False, suppress_health_check=list(HealthCheck), deadline=None
+)
+@given(data=st.data())
+def test_many_random_queries(world: World, plan: str, data: st.DataObject) -> None:
+    check_random(world, data, plan, max_rows=5)
+
+
+# Types: each query compares and joins columns of one type only.
+
+TYPES: dict[str, tuple[Family, tuple[Any, ...]]] = {
+    "HUGEINT": (Family.INTEGER, (-(10**30), 0, 1, 2, 10**30)),
+    "UBIGINT": (Family.INTEGER, (0, 1, 3, 2**64 - 1)),
+    "DECIMAL(6,2)": (Family.DECIMAL, ("0.00", "0.01", "0.02", "7.50")),
+    "DOUBLE": (Family.FLOAT, (0.0, -0.0, 0.1, float("inf"), float("nan"))),
+    "DATE": (Family.DATE, ("2024-02-28", "2024-02-29", "2024-03-01", "infinity")),
+    "TIMESTAMP": (Family.TIMESTAMP, ("2024-02-28", "2024-02-28 00:00:00.000001", "infinity")),
+    "VARCHAR": (Family.TEXT, ("", "a", "A", "a ", "é")),
+}
+OF_EVERY_TYPE = (
+    "SELECT count(*) FROM r x JOIN r y ON x.b = y.a WHERE x.a <> y.b",
+    "SELECT count(*) FROM r x JOIN s y ON x.a = y.a JOIN r z ON y.b = z.a AND z.b <> x.b",
+    "SELECT count(*) FROM r x, s y WHERE x.a < y.a AND y.a < x.b",
+    "SELECT count(*) FROM r x, r y, s z WHERE x.a = y.a AND x.b <= z.a AND z.a < y.b",
+    "SELECT count(*) FROM r x, s y, s z WHERE x.a < y.a AND y.a <= z.b AND z.b < x.b",
+    "SELECT count(DISTINCT x.a) FROM r x, s y WHERE x.a < y.a AND y.a < x.b",
+    "SELECT count(*) FROM (SELECT DISTINCT x.b, y.b AS c FROM r x JOIN s y ON x.a = y.a) AS d",
+    "SELECT count(*) FROM r x, s y WHERE x.a <> y.a",
+    "SELECT count(*) FROM r x JOIN s y ON x.a = y.a WHERE (x.b < y.b OR x.b IS NULL)",
+)
+
+
+@settings(max_examples=40)
+@given(data=st.data())
+def test_columns_of_every_type(world: World, data: st.DataObject) -> None:
+    name = data.draw(st.sampled_from(sorted(TYPES)))
+    family, values = TYPES[name]
+    kind = ColumnType(family, name)
+    keys = data.draw(st.sampled_from([(), ("ab",), ("a",)]))
+    catalog = Catalog("duckdb", (table("r", "ab", *keys, kind=kind), table("s", "ab", kind=kind)))
+    sql = data.draw(st.sampled_from(OF_EVERY_TYPE))
+    contents = {t.identity: data.draw(rows_of(t, values)) for t in catalog.tables}
+    plan = data.draw(st.sampled_from(["plain", "auto"]))
+    pipeline = Pipeline(sql, catalog, Settings(plan=plan))
+    assert not failures(world, pipeline, catalog, contents, {name: values})
+
+
+@st.composite
+def rows_of(draw: Any, of: Table, values: Iterable[Any]) -> tuple[tuple[Any, ...], ...]:
+    cells = [
+        st.sampled_from([*values, None] if column.nullable else [*values]) for column in of.columns
+    ]
+    rows = draw(st.lists(st.tuples(*cells), max_size=4))
+    kept: dict[Any, tuple[Any, ...]] = {}
+    names = [c.name for c in of.columns]
+    for i, row in enumerate(rows):
+        # A NaN is not equal to itself in Python, and 0.0 and -0.0 are: as in the engine, by text.
+        key = [tuple(str(row[names.index(c)] or 0) for c in sorted(k)) for k in of.keys] or i
+        kept.setdefault(str(key), row)
+    return tuple(kept.values())
+
+
+# The solver.
+
+SOLVED = (
+    "SELECT count(*) FROM r x JOIN s y ON x.a = y.a WHERE x.b + y.b < 3",
+    "SELECT count(*) FROM r x, s y WHERE x.a + y.a < x.b AND y.a > x.a",
+    "SELECT count(*) FROM r x, r y WHERE x.a + 2 * y.a IN (1, 3) AND x.b <> y.b",
+    "SELECT count(DISTINCT x.a) FROM r x, s y WHERE abs(x.b - y.a) <= 1 AND y.b % 2 = x.a % 2",
+)
+
+
+@settings(max_examples=12)
+@given(data=st.data())
+def test_predicates_that_the_solver_reads(world: World, data: st.DataObject) -> None:
+    pytest.importorskip("z3")
+    catalog = Catalog("duckdb", (table("r", "ab"), table("s", "ab")))
+    values = VALUES["INTEGER"]
+    contents = {t.identity: data.draw(rows_of(t, values)) for t in catalog.tables}
+    sql = data.draw(st.sampled_from(SOLVED))
+    pipeline = Pipeline(sql, catalog, Settings(plan="plain", solver=True))
+    assert pipeline.residuals.reading.solved
+    seed = data.draw(st.integers(0, 99))
+    assert not failures(world, pipeline, catalog, contents, VALUES, seed, most=3)
+
+
+# What was once wrong.
+
+
+@pytest.mark.parametrize(
+    ("condition", "max_external"),
+    [("x.a <> y.a", 2), ("x.a + y.a <> 1", 2), ("x.a < y.a", 0)],
+    ids=["inequality", "general", "relaxed comparison"],
+)
+def test_a_predicate_between_unjoined_tables_counts(
+    world: World, condition: str, max_external: int
+) -> None:
+    catalog = Catalog("duckdb", (table("r", "a"),))
+    sql = f"SELECT count(*) FROM r x, r y WHERE {condition}"
+    pipeline = Pipeline(sql, catalog, Settings(plan="plain", max_external=max_external))
+    contents = {(None, "r"): ((0,), (0,), (1,), (3,))}
+    assert not failures(world, pipeline, catalog, contents, VALUES, most=50)
+
+
+# Negative controls: each wrong rule is seen.
+
+
+def test_a_count_without_a_predicate_is_seen(world: World) -> None:
+    catalog = Catalog("duckdb", (table("r", "a"),))
+    pipeline = Pipeline("SELECT count(*) FROM r x, r y WHERE x.a <> y.a", catalog)
+
+    class Forgetful(Residuals):
+        def of(self, members: Members) -> Residual:
+            return replace(super().of(members), inequalities=frozenset())
+
+    pipeline.residuals = Forgetful(pipeline.residuals.query)
+    contents = {(None, "r"): ((0,), (1,))}
+    assert "count" in failures(world, pipeline, catalog, contents, VALUES, most=50)
+
+
+def test_a_bag_that_is_taken_for_a_set_is_seen(world: World) -> None:
+    bag, keyed = (Catalog("duckdb", (t,)) for t in (table("r", "a"), table("r", "a", "a")))
+    pipeline = Pipeline("SELECT count(*) FROM r x JOIN r y ON x.a = y.a", keyed)
+    contents = {(None, "r"): ((0,), (0,), (0,))}
+    assert "local" in failures(world, pipeline, bag, contents, VALUES, most=50)
+
+
+def test_a_missing_role_set_is_seen(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    catalog = Catalog("duckdb", (table("r", "ab"),))
+
+    def without_pairs(residual: Residual, candidates: Members) -> tuple[RoleFamily, ...]:
+        families = role_families(residual, candidates)
+        return tuple(frozenset(f for f in family if len(f) == 1) for family in families)
+
+    sql = "SELECT count(*) FROM r x JOIN r y ON x.b = y.a"
+    contents: Contents = {(None, "r"): ()}
+    pipeline = Pipeline(sql, catalog)
+    assert not failures(world, pipeline, catalog, contents, VALUES, most=50)
+    monkeypatch.setattr(steps, "role_families", without_pairs)
+    pipeline = Pipeline(sql, catalog)
+    assert "local" in failures(world, pipeline, catalog, contents, VALUES, most=50)
+
+
+BETWEEN = "SELECT count(*) FROM r JOIN s ON r.c = s.c, w WHERE s.a < w.z AND w.z < s.b"
+"""The value of w.z is external to {s} and to {r, s}; a row of r shows one from the other."""
+BETWEEN_TABLES = Catalog("duckdb", (table("r", "c"), table("s", "abc"), table("w", "z")))
+
+
+class ExactOnlyAlone(Residuals):
+    """Comparisons across the boundary count in single atoms and nowhere else."""
+
+    def of(self, members: Members) -> Residual:
+        reading = Reading(exact_comparisons=len(members) == 1)
+        return Residuals(self.query, reading).of(members)
+
+
+class DenseTogether(Residuals):
+    """Integers are dense where several atoms are together: something lies between 0 and 1."""
+
+    def of(self, members: Members) -> Residual:
+        residual = super().of(members)
+        if len(members) == 1:
+            return residual
+        return replace(residual, comparisons=frozenset(map(dense, residual.comparisons)))
+
+
+def dense(comparison: Comparison) -> Comparison:
+    """The comparison between numbers of a type without gaps."""
+    sides = [replace(side, type=DECIMAL) for side in (comparison.left, comparison.right)]
+    return Comparison(sides[0], sides[1], comparison.strict)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "intervals"),
+    [(ExactOnlyAlone, ((0, 2, 0), (2, 4, 0))), (DenseTogether, ((0, 1, 0), (0, 2, 0)))],
+)
+def test_two_readings_in_one_query_are_seen(
+    world: World, wrong: type[Residuals], intervals: tuple[tuple[int, ...], ...]
+) -> None:
+    contents: Contents = {(None, "r"): (), (None, "s"): intervals, (None, "w"): ()}
+    values = {"INTEGER": (0,)}
+    pipeline = Pipeline(BETWEEN, BETWEEN_TABLES)
+    assert not failures(world, pipeline, BETWEEN_TABLES, contents, values, only="r")
+    pipeline = Pipeline(BETWEEN, BETWEEN_TABLES)
+    pipeline.residuals = wrong(pipeline.residuals.query)
+    assert "step" in failures(world, pipeline, BETWEEN_TABLES, contents, values, only="r")
+
+
+def test_values_of_two_databases_in_one_bound_are_seen(world: World) -> None:
+    """A sensitivity of another database than the counted one is not smooth."""
+    catalog = Catalog("duckdb", (table("r", "a"),))
+    pipeline = Pipeline("SELECT count(*) FROM r x JOIN r y ON x.a = y.a", catalog)
+    world.create(catalog)
+    points = []
+    for size in (0, 6):
+        world.fill({(None, "r"): ((0,),) * size})
+        points.append(pipeline.at(world))
+    failed = pipeline.compare(catalog.tables[0], points[0], points[1])
+    assert {"local", "smooth"} & set(failed + pipeline.compare(catalog.tables[0], *points[::-1]))
