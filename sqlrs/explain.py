@@ -18,7 +18,7 @@ from sqlrs.residuals import Residual, Residuals
 _EXACT = "exact, for every value that the other table could bring"
 _RELAXED = "dropped, as more values are left open together than the setting max_external allows"
 _SOLVED = "solved, for every value that the other table could bring"
-_DROPPED = "dropped, which raises the sensitivity"
+_DROPPED = "dropped, which can raise the sensitivity"
 
 
 @dataclass(frozen=True)
