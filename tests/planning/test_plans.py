@@ -14,6 +14,7 @@ import pytest
 from sqlrs.errors import UsageError
 from sqlrs.planning import choose, evaluate, index_hints
 from sqlrs.planning.canonical import canonical
+from sqlrs.planning.decompose import _Search
 from sqlrs.planning.factorise import Statement, column_names
 from sqlrs.planning.inclusion_exclusion import Solver, quotients
 from sqlrs.planning.problem import Problem
@@ -127,6 +128,16 @@ def test_a_bound_is_never_below_a_group(graph: Direct) -> None:
             if len({a0, b, c, d0}) == 4
         )
         assert paths <= int(bounds.get(a0, 0))
+
+
+@pytest.mark.parametrize("keyed", [True, False])
+def test_only_a_leaf_with_a_key_is_read_twice(keyed: bool) -> None:
+    of = EDGE if keyed else table("edge", "src", "dst")
+    triangle = pattern("ab bc ca", of=of)
+    problem = Problem.of(Residuals(triangle).of(triangle.everything))
+    search = _Search(problem, Statistics(), frozenset())
+    path = search._joined(search._single(1), search._single(2))
+    assert (search._filtered(path) is not None) == keyed
 
 
 def test_inclusion_and_exclusion_coefficients() -> None:

@@ -50,7 +50,7 @@ def on_postgres(postgres: str) -> Iterator[Direct]:
 
 
 def check(case: Case, snapshot: Direct) -> None:
-    for t in {atom.table.name: atom.table for atom in case.residual.atoms}.values():
+    for t in {a.table.name: a.table for a in case.residual.atoms}.values():
         snapshot.fill(t, case.rows[t.name])
     plain = choose(case.residual, how="plain", dialect=snapshot.dialect)
     expected = snapshot.scalar(plain.statement())
