@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from sqlglot import exp
 
-from sqlrs.catalog import Family
+from sqlrs.catalog import ColumnType, Family
 from sqlrs.errors import EngineFailed, UsageError
 from sqlrs.planning.external import Names, grouped_rows
 from sqlrs.query import Comparison, Constant, General, Query, Variable
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import z3
 
 DEFAULT_SOLVER_SECONDS = 60.0
+_EPOCH = date(1970, 1, 1)
 _NUMERIC = frozenset({Family.INTEGER, Family.DECIMAL, Family.DATE})
 
 # A number with an exponent, or with more digits than a decimal holds, makes the engine compute in
@@ -45,17 +46,22 @@ def solvable(query: Query) -> frozenset[General]:
     order of texts or times.
     """
     compared = frozenset[Variable]().union(*(p.variables for p in query.comparisons))
-    if any(v.type.family not in _NUMERIC for v in compared):
+    if not all(_is_number(v.type) for v in compared):
         return frozenset()
     return frozenset(p for p in query.generals if understood(p))
 
 
 def understood(predicate: General) -> bool:
     """Whether every part of the predicate is arithmetic, comparison or logic on numbers or days."""
-    kinds = {f"v{i}": v.type.family for i, v in enumerate(predicate.arguments)}
-    if any(kind not in _NUMERIC for kind in kinds.values()):
+    if not all(_is_number(v.type) for v in predicate.arguments):
         return False
+    kinds = {f"v{i}": v.type.family for i, v in enumerate(predicate.arguments)}
     return _is_condition(cast(exp.Expression, predicate.condition), kinds)
+
+
+def _is_number(kind: ColumnType) -> bool:
+    """Whether every value is a number or a day: PostgreSQL's numeric may be NaN or infinite."""
+    return kind.family in _NUMERIC and kind.name.lower() != "numeric"
 
 
 def _is_condition(tree: exp.Expr, kinds: Mapping[str, Family]) -> bool:
@@ -95,17 +101,12 @@ def _kind(tree: exp.Expr, kinds: Mapping[str, Family]) -> Family | None:
 
 def _sum_kind(tree: exp.Expr, kinds: Mapping[str, Family]) -> Family | None:
     left, right = _kind(tree.this, kinds), _kind(tree.expression, kinds)
-    if left is Family.DATE and _days(tree.expression) is not None:
-        right = Family.INTEGER
     if left is None or right is None:
         return None
     if Family.DATE not in (left, right):
         return Family.DECIMAL if Family.DECIMAL in (left, right) else Family.INTEGER
-    if isinstance(tree, exp.Sub) and left is right:
-        return Family.INTEGER
-    if isinstance(tree, exp.Add | exp.Sub) and (left, right) == (Family.DATE, Family.INTEGER):
-        return Family.DATE
-    return None
+    # A day moved by a number is not understood: 'infinity' + 7 is 'infinity', and no number is.
+    return Family.INTEGER if isinstance(tree, exp.Sub) and left is right else None
 
 
 def _positive(tree: exp.Expr) -> int | None:
@@ -113,15 +114,6 @@ def _positive(tree: exp.Expr) -> int | None:
     if isinstance(tree, exp.Literal) and tree.is_int and int(tree.name) > 0:
         return int(tree.name)
     return None
-
-
-def _days(tree: exp.Expr) -> int | None:
-    """The days of INTERVAL 'n' DAY, else None."""
-    if not isinstance(tree, exp.Interval) or tree.text("unit").upper() not in ("DAY", "DAYS"):
-        return None
-    number = tree.this
-    text = number.name if isinstance(number, exp.Literal) else ""
-    return int(text) if text.isdigit() else None
 
 
 @dataclass(frozen=True)
@@ -134,7 +126,19 @@ class Solved:
 
     def statement(self) -> exp.Select:
         """The residual's rows per value of the boundary, of what is compared, and of the output."""
-        return grouped_rows(self.residual, Names.of(self.residual))
+        names = Names.of(self.residual)
+        rows = grouped_rows(self.residual, names)
+        days = {name for v, name in names.compared if v.type.family is Family.DATE}
+        for item in rows.selects:
+            if item.alias in days:
+                # As numbers: Python has no date that 'infinity' could be.
+                item.set(
+                    "this",
+                    exp.Sub(
+                        this=item.this, expression=exp.cast(exp.Literal.string(str(_EPOCH)), "date")
+                    ),
+                )
+        return rows
 
     def lines(self) -> list[str]:
         """The variables that the solver chooses."""
@@ -235,7 +239,7 @@ class _Group:
         if value is None:
             return None
         if isinstance(value, date):
-            return self.z3.IntVal(value.toordinal())
+            return self.z3.IntVal((value - _EPOCH).days)
         if isinstance(value, Decimal):
             return self.z3.RealVal(str(value))
         return self.z3.IntVal(int(str(value)))
@@ -287,8 +291,6 @@ class _Group:
             return values[tree.name]
         if isinstance(tree, exp.Literal):
             return z3.IntVal(tree.name) if tree.is_int else z3.RealVal(tree.name)
-        if isinstance(tree, exp.Interval):
-            return z3.IntVal(_days(tree))
         left = self._value(tree.this, values)
         if left is None:
             return None

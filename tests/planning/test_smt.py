@@ -18,7 +18,7 @@ from sqlrs.planning.smt import Solved, solvable, understood
 from sqlrs.query import General, Query, Variable
 from sqlrs.residuals import Reading, Residual, Residuals
 from tests import brute
-from tests.builders import INTEGER, TEXT, atom, query, table
+from tests.builders import DECIMAL, INTEGER, TEXT, atom, query, table
 
 DATE = ColumnType(Family.DATE, "DATE")
 R = table("r", "x", "y", nullable="x y")
@@ -130,11 +130,25 @@ def test_visits_within_seven_days() -> None:
     assert solve(residual) == 4
 
 
+def test_a_date_without_end_counts_as_later_than_every_date() -> None:
+    """The first row allows every day, the second one beyond the year 10000: together two."""
+    visit = table("visit", "x", "day", types={"day": DATE})
+    far = condition("v0 = 1 AND v1 > v2 OR v0 = 2 AND v2 - v1 > 1000")
+    q = query(atom(visit, "x", "d"), atom(visit, "y", "e"), general=[(far, "x d e")])
+    CONNECTION.execute("CREATE OR REPLACE TABLE visit (x BIGINT, day DATE)")
+    CONNECTION.execute("INSERT INTO visit VALUES (1, 'infinity'), (2, '9999-12-31')")
+    residual = Residuals(q, Reading(solved=solvable(q))).of(frozenset({0}))
+    assert solve(residual) == 2
+
+
 @pytest.mark.parametrize(
     ("text", "kind", "expected"),
     [
         ("v0 + v1 < 10", INTEGER, True),
-        ("v0 + INTERVAL '7' DAY >= v1", DATE, True),
+        ("v0 + INTERVAL '7' DAY >= v1", DATE, False),
+        ("v0 + 7 <= v1", DATE, False),
+        ("v0 + v1 < 10", DECIMAL, True),
+        ("v0 + v1 < 10", ColumnType(Family.DECIMAL, "numeric"), False),
         ("v0 - v1 <= 7", DATE, True),
         ("v0 + v1 < 10", DATE, False),
         ("v0 + 1.5 < v1", INTEGER, True),

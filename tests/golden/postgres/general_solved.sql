@@ -14,7 +14,7 @@ WHERE
 SELECT
   COUNT(*) AS results,
   a.patient AS b0,
-  a.day AS x0
+  a.day - CAST('1970-01-01' AS DATE) AS x0
 FROM public.visit AS a
 GROUP BY
   a.patient,
@@ -24,7 +24,7 @@ GROUP BY
 SELECT
   COUNT(*) AS results,
   b.patient AS b0,
-  b.day AS x0
+  b.day - CAST('1970-01-01' AS DATE) AS x0
 FROM public.visit AS b
 GROUP BY
   b.patient,
