@@ -24,6 +24,7 @@ class Family(Enum):
 
 
 _ORDERED = frozenset(Family) - {Family.BOOLEAN, Family.OTHER}
+_APART = frozenset({Family.FLOAT, Family.OTHER})
 _DISCRETE = frozenset({Family.INTEGER, Family.DATE})
 
 
@@ -39,7 +40,9 @@ class ColumnType:
         """Whether equality between the types is equality of values: one variable may span both."""
         if self.collation != other.collation or self.family is not other.family:
             return False
-        return self.family is not Family.OTHER or self.name == other.name
+        # Single precision rounds the literal it is compared with, double precision does not: what
+        # x <= 0.1 means would depend on the column that stands for x.
+        return self.family not in _APART or self.name == other.name
 
     @property
     def ordered(self) -> bool:
