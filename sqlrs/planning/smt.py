@@ -132,12 +132,8 @@ class Solved:
         for item in rows.selects:
             if item.alias in days:
                 # As numbers: Python has no date that 'infinity' could be.
-                item.set(
-                    "this",
-                    exp.Sub(
-                        this=item.this, expression=exp.cast(exp.Literal.string(str(_EPOCH)), "date")
-                    ),
-                )
+                epoch = exp.cast(exp.Literal.string(_EPOCH.isoformat()), "date")
+                item.set("this", exp.Sub(this=item.this, expression=epoch))
         return rows
 
     def lines(self) -> list[str]:

@@ -42,7 +42,9 @@ ROWS: dict[str, list[Row]] = {
         _visit(1, 26, 8, "10.00", "m"), _visit(1, 27, 9, "20.50", "p"),
         _visit(1, 29, 7, "20.50", "q"), _visit(1, 29, 7, "20.50", "q"),
         _visit(2, 26, 8, None, "p"), _visit(2, 28, 10, "5.25", None),
-        _visit(2, 28, 10, "30.00", "m"), _visit(3, 27, 9, "7.00", "q"),
+        _visit(2, 28, 10, "30.00", "m"), _visit(3, 27, 9, None, None),
+        _visit(4, 26, 9, "1.00", None), _visit(4, 26, 9, "1.50", None),
+        _visit(4, 26, 10, None, None), _visit(4, 26, 11, None, None), _visit(3, 27, 9, "7.00", "q"),
     ],
     "person": [
         (1, date(1980, 5, 1), "A"), (2, date(1990, 1, 31), "B"), (3, date(1985, 7, 7), "A"),
@@ -101,6 +103,8 @@ CONSTRUCTS: dict[str, Construct] = {
         "inequality": f"SELECT count(*) {_EDGES} JOIN edge c ON b.dst = c.src "
         "WHERE a.src <> b.dst AND a.src <> c.dst AND a.dst <> c.dst",
         "comparison_constant": f"SELECT count(*) {_EDGES} WHERE a.dst <= 3 AND b.dst > 1",
+        "comparison_two_constants": "SELECT count(*) FROM visit a JOIN visit b USING (patient) "
+        "WHERE a.cost < 10 AND b.cost < 30",
         "comparison_internal": f"SELECT count(*) {_THREE} WHERE a.day < b.day",
         "between": f"SELECT count(*) {_THREE} WHERE b.day BETWEEN a.day AND c.day",
         "sweep_integer": "SELECT count(*) FROM edge a JOIN edge b USING (src) JOIN edge c "
@@ -134,6 +138,9 @@ CONSTRUCTS: dict[str, Construct] = {
         "USING (patient) WHERE a.day <> b.day",
         "distinct_rows": "SELECT count(*) FROM (SELECT DISTINCT v.hospital, p.city FROM visit v "
         "JOIN person p ON v.patient = p.id) AS d",
+        "distinct_of_two_tables": "SELECT count(*) FROM (SELECT DISTINCT a.hospital, b.day "
+        "FROM visit a JOIN visit b USING (patient) "
+        "WHERE a.hospital <> b.hospital AND a.day <> b.day) AS d",
         "distinct_external": f"SELECT count(DISTINCT a.cost) {_THREE} "
         "WHERE a.day < b.day AND b.day < c.day",
         "exists": "SELECT count(*) FROM person p "
