@@ -31,7 +31,7 @@ _SINGLE = (exp.Column, exp.Literal, exp.Placeholder, exp.Paren, exp.Null, exp.Bo
 _BY_VALUE = (
     *(exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.In, exp.Between, exp.Is),
     *(exp.NullSafeEQ, exp.NullSafeNEQ, exp.And, exp.Or, exp.Not, exp.Paren),
-    *(exp.Add, exp.Sub, exp.Mul, exp.Neg),
+    *(exp.Add, exp.Sub, exp.Mul, exp.Neg, exp.Abs),
     *(exp.Column, exp.Identifier, exp.Literal, exp.Null, exp.Boolean),
 )
 _OPERATORS: dict[type[exp.Expr], Callable[[Any, Any], bool]] = {

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from sqlglot import exp
+
+from sqlrs.conditions import reads_values_only
+from sqlrs.equalities import behave_alike
 from sqlrs.errors import UsageError
 from sqlrs.planning.external import external_plan
 from sqlrs.planning.inclusion_exclusion import Solver
@@ -34,6 +38,8 @@ def choose(
         return _for_external(residual, solver_seconds)
     if how == "plain":
         return Plain(residual)
+    if _reads_form(residual):
+        return Plain(residual, reason="a condition can tell equal values apart: none are grouped")
     solver = Solver(statistics or Statistics())
     problem = Problem.of(residual)
     total = solver.solve(problem, thorough=statistics is not None)
@@ -57,6 +63,20 @@ def _for_external(residual: Residual, solver_seconds: float) -> Plan:
     if any(not p.variables.isdisjoint(residual.external) for p in residual.generals):
         return Solved(residual, solver_seconds)
     return external_plan(residual)
+
+
+def _reads_form(residual: Residual) -> bool:
+    """Whether a predicate may differ on values that are equal (0.0 and -0.0, 1.0 and 1.00).
+
+    Grouping keeps one of several equal values, so a condition on groups would be a condition on
+    whichever row came first.
+    """
+    return any(
+        isinstance(p.condition, exp.Expr)
+        and not reads_values_only(p.condition)
+        and not all(behave_alike([v.type]) for v in p.variables)
+        for p in residual.generals
+    )
 
 
 def _no_pruning(residual: Residual) -> str:
