@@ -31,6 +31,7 @@ from sqlrs.noise import (
     PolyLaplace,
     SystemBits,
 )
+from sqlrs.planning.plan import HOW
 from sqlrs.planning.smt import DEFAULT_SOLVER_SECONDS, load_solver, solvable
 from sqlrs.query import General, Query
 from sqlrs.residuals import DEFAULT_MAX_EXTERNAL, Members, Reading, Residuals
@@ -61,6 +62,8 @@ class Settings:
     solver_seconds: float = DEFAULT_SOLVER_SECONDS
 
     def __post_init__(self) -> None:
+        if self.plan not in HOW:
+            raise UsageError(f"there is no plan {self.plan!r}", hint=f"one of {', '.join(HOW)}")
         if self.max_external < 0:
             raise UsageError("max_external is a number of variables, 0 or more")
         if not 0 < self.solver_seconds < float("inf"):
@@ -165,11 +168,14 @@ def release(
     if isinstance(compiled, Contradiction):
         nothing = Interval(0, 0, bars.coverage) if bars else None
         return Answer(0, Decimal(0), mechanism.name, nothing)
+    wanted = wanted_by(mechanism, compiled.residuals)
     charge = _charge(request, mechanism, bars, compiled.canonical)
     if recorded := ledger.repeat(charge):
         return Answer.from_json(recorded)
     ticket = ledger.reserve(charge)
-    outcome = _compute(compiled, mechanism, bars, charge, engine, settings, progress)
+    outcome = _compute(
+        compiled.residuals, wanted, mechanism, bars, charge, engine, settings, progress
+    )
     if isinstance(outcome, SqlrsError):
         ledger.fail(ticket, outcome.code)
         raise outcome
@@ -191,7 +197,8 @@ def _charge(
 
 
 def _compute(
-    compiled: Compiled,
+    residuals: Residuals,
+    wanted: tuple[Members, ...],
     mechanism: Mechanism,
     bars: ErrorBars | None,
     charge: Charge,
@@ -203,13 +210,13 @@ def _compute(
     try:
         measured = measure(
             engine,
-            compiled.residuals,
-            wanted_by(mechanism, compiled.residuals),
+            residuals,
+            wanted,
             plan=settings.plan,
             solver_seconds=settings.solver_seconds,
             progress=progress,
         )
-        return _noisy(compiled.residuals, measured, mechanism, bars, charge)
+        return _noisy(residuals, measured, mechanism, bars, charge)
     except (KeyboardInterrupt, Interrupted):
         return Interrupted(
             "the release was stopped; its budget stays spent",

@@ -95,6 +95,7 @@ def test_graph_shorthand(run: Run, graph: str, mechanism: str) -> None:
             3,
             "edge",
         ),
+        (["count", PATH, "--epsilon", "1", "--plan", "magic", "--table", "edge=GRAPH"], 2, "magic"),
         (["sensitivity", PATH, "--method", "best", "--table", "edge=GRAPH"], 2, "best"),
         (["sql", PATH, "--dialect", "oracle", "--table", "edge=GRAPH"], 2, "oracle"),
     ],
