@@ -111,6 +111,10 @@ class Backend(Protocol):
         """Charge, then answer; a repeat is answered from the record."""
         ...
 
+    def trouble(self) -> str | None:
+        """What keeps counts from being answered now, in words for the operator; None if nothing."""
+        ...
+
     def remaining(self, analyst: str) -> Decimal | None:
         """What is left of the analyst's budget; None means without limit."""
         ...

@@ -38,6 +38,8 @@ _Result = TypeVar("_Result")
 # Below this length a statement is examined at once; above, in a thread, so that others go on.
 _SHORT = 2000
 _STOPPED = fatal("57P01", "terminating connection: the proxy is shutting down")
+_CRASHED = fatal("57P02", "terminating connection: the catalog database is gone", "connect again")
+_STARTING = ("57P03", "the catalog database is starting up: connect again in a moment")
 
 
 class Connection:
@@ -69,7 +71,7 @@ class Connection:
         except ProtocolViolation as violation:
             report = fatal("08P01", str(violation))
         except ShadowLost:
-            report = fatal("57P02", "the catalog database is gone", "connect again")
+            report = _CRASHED
         except ShadowRefused as problem:
             report = fatal(problem.sqlstate, problem.message)
         except SqlrsError as problem:
@@ -95,6 +97,11 @@ class Connection:
         if not self._busy:
             self._wire.wake()
 
+    def shadow_ended(self) -> None:
+        """The shadow died: who has a session in it must connect again, a waiting client too."""
+        if self._shadow is not None:
+            self.leave(_CRASHED)
+
     def give_up(self) -> None:
         """Stop what runs: the time to finish it is over."""
         if self._counting is not None:
@@ -106,7 +113,10 @@ class Connection:
         if client.database not in (service.config.database, client.user):
             raise ShadowRefused("3D000", f'database "{client.database}" does not exist')
         settings = shadow_settings(client, service.config.analyst(client.user))
-        self._shadow = await service.shadow.connect(client.user, settings)
+        try:
+            self._shadow = await service.shadow.connect(client.user, settings)
+        except ShadowLost:
+            raise ShadowRefused(*_STARTING) from None
         self._shadow.on_unasked = self._forward
         self._register(client.minor)
         for name, value in self._shadow.parameters.items():

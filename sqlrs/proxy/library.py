@@ -16,7 +16,7 @@ from sqlrs.answer import Answer
 from sqlrs.catalog import Catalog
 from sqlrs.database import Database
 from sqlrs.engines.base import Engine, Snapshot
-from sqlrs.errors import Interrupted, QueryRefused
+from sqlrs.errors import Interrupted, QueryRefused, SqlrsError
 from sqlrs.ledger import Charge, Ledger, MemoryLedger, Release
 from sqlrs.proxy.backend import Cancellation, ExposedSchema, HistoryRow, Outcome
 from sqlrs.proxy.exposed import exposed_schema
@@ -24,6 +24,7 @@ from sqlrs.release import Compiled, Request, release
 
 _LOOK_SECONDS = 0.05
 _CHECKED_TEXTS = 512
+_NOBODY = "nobody"
 
 
 @runtime_checkable
@@ -87,6 +88,18 @@ class LibraryBackend:
             None if bars is None else (bars.low, bars.high),
             ledger.repeated,
         )
+
+    def trouble(self) -> str | None:
+        """Whether the data and the ledger answer; no table is read."""
+        try:
+            self._database.ledger.remaining(_NOBODY, self._database.dataset)
+        except SqlrsError:
+            return "the ledger does not answer"
+        try:
+            with self._database.engine.snapshot():
+                return None
+        except SqlrsError:
+            return "the database that holds the data does not answer"
 
     def remaining(self, analyst: str) -> Decimal | None:
         """What the ledger says."""
@@ -163,8 +176,8 @@ class _StoppableEngine:
     def check_keys(self, catalog: Catalog, keys: Mapping[str, Sequence[Sequence[str]]]) -> None:
         self._engine.check_keys(catalog, keys)
 
-    def snapshot(self, *, materialising: bool = False) -> AbstractContextManager[Snapshot]:
-        return self._watched(materialising)
+    def snapshot(self) -> AbstractContextManager[Snapshot]:
+        return self._watched()
 
     def interrupt(self) -> None:
         raise NotImplementedError("the engine is shared: only this count's snapshots are stopped")
@@ -173,8 +186,8 @@ class _StoppableEngine:
         raise NotImplementedError("the engine is shared and closed by its owner")
 
     @contextmanager
-    def _watched(self, materialising: bool) -> Iterator[Snapshot]:
-        with self._engine.snapshot(materialising=materialising) as snapshot:
+    def _watched(self) -> Iterator[Snapshot]:
+        with self._engine.snapshot() as snapshot:
             done, ending = threading.Event(), threading.Lock()
             arguments = (snapshot, done, ending)
             threading.Thread(target=self._watch, args=arguments, daemon=True).start()

@@ -17,6 +17,7 @@ _HELP = {
     "sqlrs_shadow_restarts_total": ("counter", "Times the shadow database was restarted."),
     "sqlrs_connections": ("gauge", "Authenticated connections now."),
     "sqlrs_shadow_up": ("gauge", "Whether the shadow database runs."),
+    "sqlrs_backend_up": ("gauge", "Whether the data and the ledger answer."),
     "sqlrs_budget_remaining": ("gauge", "Epsilon left, by analyst."),
 }
 
@@ -61,8 +62,12 @@ def _labels(labels: tuple[tuple[str, str], ...]) -> str:
 class StatusServer:
     """A small HTTP server for GET /healthz and GET /metrics."""
 
-    def __init__(self, healthy: Callable[[], bool], metrics: Callable[[], Awaitable[str]]) -> None:
-        self._healthy = healthy
+    def __init__(
+        self,
+        problem: Callable[[], Awaitable[str | None]],
+        metrics: Callable[[], Awaitable[str]],
+    ) -> None:
+        self._problem = problem
         self._metrics = metrics
         self._server: asyncio.Server | None = None
 
@@ -100,10 +105,11 @@ class StatusServer:
 
     async def _answer(self, request: bytes) -> tuple[str, bytes]:
         match request.split(b" ")[:2]:
-            case [b"GET", b"/healthz"] if self._healthy():
-                return "200 OK", b"ok\n"
             case [b"GET", b"/healthz"]:
-                return "503 Service Unavailable", b"the shadow database is not running\n"
+                problem = await self._problem()
+                if problem is None:
+                    return "200 OK", b"ok\n"
+                return "503 Service Unavailable", f"{problem}\n".encode()
             case [b"GET", b"/metrics"]:
                 return "200 OK", (await self._metrics()).encode("utf-8")
             case [b"GET", _]:

@@ -17,6 +17,7 @@ from sqlrs.proxy import tls
 from sqlrs.proxy.backend import Backend
 from sqlrs.proxy.config import ProxyConfig
 from sqlrs.proxy.connection import Connection
+from sqlrs.proxy.health import Health
 from sqlrs.proxy.logs import configure, log
 from sqlrs.proxy.metrics import StatusServer
 from sqlrs.proxy.policy import Policy
@@ -48,7 +49,8 @@ class Proxy:
         self.service = Service(
             config, backend, Users(config.users), Policy(schema), shadow, self._tls(config)
         )
-        self._status = StatusServer(lambda: shadow.alive, self._metrics_text)
+        self._health = Health(lambda: shadow.alive, backend.trouble)
+        self._status = StatusServer(self._health.problem, self._metrics_text)
         self._server: asyncio.Server | None = None
         self._supervisor: asyncio.Task[None] | None = None
         self._connections: dict[asyncio.Task[None], Connection] = {}
@@ -138,11 +140,16 @@ class Proxy:
         while True:
             await shadow.wait()
             log("shadow_ended", "error")
+            for connection in list(self._connections.values()):
+                connection.shadow_ended()
             await shadow.stop()
             await asyncio.sleep(_RESTART_SECONDS)
             self.service.metrics.count("sqlrs_shadow_restarts_total")
-            with contextlib.suppress(SqlrsError):
+            try:
                 await shadow.start()
+            except Exception as problem:
+                # A full disk or a lack of processes may pass: the next round tries again.
+                log("shadow_failed", "error", reason=type(problem).__name__)
 
     async def _metrics_text(self) -> str:
         backend, budgets = self.service.backend, dict[str, Decimal | int]()
@@ -151,10 +158,12 @@ class Proxy:
                 remaining = await asyncio.to_thread(backend.remaining, name)
                 if remaining is not None:
                     budgets[name] = remaining
+        answers = await self._health.backend_problem() is None
         return self.service.metrics.text(
             {
                 "sqlrs_connections": {"": len(self.service.sessions)},
                 "sqlrs_shadow_up": {"": int(self.service.shadow.alive)},
+                "sqlrs_backend_up": {"": int(answers)},
                 "sqlrs_budget_remaining": budgets,
             }
         )

@@ -121,7 +121,8 @@ class Shadow:
         if self._directory is not None:
             await asyncio.to_thread(shutil.rmtree, self._directory, True)
         self._directory = self._process = None
-        self._roles.clear()
+        # A new set: whoever still makes a role for this server must not add it to the next one's.
+        self._roles = set()
 
     async def wait(self) -> None:
         """Return when the server has ended."""
@@ -133,12 +134,12 @@ class Shadow:
         if not self._built:
             raise ShadowLost
         if analyst not in self._roles:
-            await self._create_role(analyst)
+            await self._create_role(analyst, self._roles)
         own = {"user": analyst, "database": self._database, "client_encoding": "UTF8"}
         path = {"search_path": search_path(self._schema)}
         return await ShadowConnection.open(self._socket(), {**path, **settings, **own})
 
-    async def _create_role(self, analyst: str) -> None:
+    async def _create_role(self, analyst: str, roles: set[str]) -> None:
         name = exp.to_identifier(analyst, quoted=True).sql(dialect="postgres")
         owner = await self._owner_connection(self._database)
         try:
@@ -148,7 +149,7 @@ class Shadow:
                 raise
         finally:
             owner.abort()
-        self._roles.add(analyst)
+        roles.add(analyst)
 
     async def _build(self) -> None:
         while True:

@@ -141,9 +141,18 @@ class ShadowConnection:
             size = int.from_bytes(header[1:], "big") - 4
             if not 0 <= size <= _MAX_FRAME:
                 raise ShadowLost
-            return Frame(header[:1], await self._reader.readexactly(size))
+            frame = Frame(header[:1], await self._reader.readexactly(size))
         except (OSError, asyncio.IncompleteReadError):
             raise ShadowLost from None
+        if frame.kind == b"E" and _says_goodbye(frame):
+            raise ShadowLost
+        return frame
+
+
+def _says_goodbye(frame: Frame) -> bool:
+    """Whether the shadow as a whole stops, crashes or starts: clients hear of it in our words."""
+    found = report_fields(frame.body)
+    return found.get("V") in ("FATAL", "PANIC") and found.get("C", "").startswith("57P")
 
 
 def _refusal(frame: Frame) -> ShadowRefused:

@@ -42,6 +42,7 @@ class DoubleBackend:
         self.checked = 0
         self.seconds = 0.0
         self.breaks: Exception | None = None
+        self.ill: str | None = None
 
     def schema(self) -> ExposedSchema:
         edge = ExposedTable(
@@ -108,6 +109,9 @@ class DoubleBackend:
             self.rows.setdefault(analyst, []).insert(0, row)
         bars = None if error_bars is None else (answer - 7, answer + 7)
         return Outcome(answer, cost, bars)
+
+    def trouble(self) -> str | None:
+        return self.ill
 
     def remaining(self, analyst: str) -> Decimal:
         return self.budget - self.spent.get(analyst, Decimal(0))

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import os
 import signal
 import stat
 import subprocess
+import threading
 import time
 import tomllib
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
 from decimal import Decimal
@@ -22,7 +24,7 @@ import psycopg
 import pytest
 
 from sqlrs.errors import UsageError
-from sqlrs.proxy import add_user, check_config, remove_user
+from sqlrs.proxy import add_user, check_config, health, remove_user
 from sqlrs.proxy.config import Limits, ProxyConfig
 from sqlrs.proxy.gates import CountGate, RateGate, TooMany
 from sqlrs.proxy.logs import JsonFormatter, log
@@ -238,6 +240,13 @@ def get(proxy: RunningProxy, path: str) -> tuple[int, str]:
         return problem.code, problem.read().decode()
 
 
+def _wait_until(reached: Callable[[], bool], seconds: float = 20) -> None:
+    deadline = time.monotonic() + seconds
+    while not reached():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
 def test_health_and_metrics(proxy: RunningProxy) -> None:
     with psycopg.connect(proxy.dsn(), autocommit=True) as connection:
         connection.execute(COUNT)
@@ -253,6 +262,39 @@ def test_health_and_metrics(proxy: RunningProxy) -> None:
     assert "sqlrs_shadow_up 1\n" in text
     assert str(len(EDGES) + NOISE) not in text
     assert get(proxy, "/other")[0] == 404
+
+
+def test_health_tells_when_counts_cannot_be_answered(
+    proxy: RunningProxy, backend: DoubleBackend
+) -> None:
+    backend.ill = "the ledger does not answer"
+    _wait_until(lambda: get(proxy, "/healthz") == (503, "the ledger does not answer\n"))
+    assert "sqlrs_backend_up 0\n" in get(proxy, "/metrics")[1]
+    backend.ill = None
+    _wait_until(lambda: get(proxy, "/healthz")[0] == 200)
+    assert "sqlrs_backend_up 1\n" in get(proxy, "/metrics")[1]
+
+
+def test_a_look_that_hangs_is_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(health, "_PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr(health, "_FRESH_SECONDS", 0.0)
+    answers, looks = threading.Event(), []
+
+    def trouble() -> None:
+        looks.append(1)
+        answers.wait(30)
+
+    async def ask() -> list[str | None]:
+        looking = health.Health(lambda: True, trouble)
+        told = [await looking.problem() for _ in range(3)]
+        answers.set()
+        while await looking.problem() is not None:
+            await asyncio.sleep(0.01)
+        return told
+
+    told = asyncio.run(ask())
+    assert all(text is not None and "in time" in text for text in told)
+    assert len(looks) <= 2
 
 
 def test_no_private_value_in_any_log_at_any_level(
@@ -311,16 +353,29 @@ def test_service_resumes_after_the_shadow_is_killed(proxy: RunningProxy) -> None
             for _ in range(100):
                 connection.execute("SELECT 1")
                 time.sleep(0.05)
-    deadline = time.monotonic() + 20
-    while True:
-        try:
-            with psycopg.connect(proxy.dsn(), autocommit=True) as again:
-                assert again.execute(COUNT).fetchone() == (len(EDGES) + NOISE,)
-            break
-        except psycopg.OperationalError:
-            assert time.monotonic() < deadline
-            time.sleep(0.2)
+    _wait_until(lambda: get(proxy, "/healthz")[0] == 200)
+    with psycopg.connect(proxy.dsn(), autocommit=True) as again:
+        assert again.execute(COUNT).fetchone() == (len(EDGES) + NOISE,)
     assert "sqlrs_shadow_restarts_total 1" in get(proxy, "/metrics")[1]
+
+
+def test_a_shadow_that_cannot_start_is_tried_again(
+    proxy: RunningProxy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shadow = proxy.proxy.service.shadow
+    assert shadow.process is not None
+    with monkeypatch.context() as patch:
+        patch.setattr(shadow, "_parent", tmp_path / "missing")
+        before = proxy.proxy.service.metrics.value("sqlrs_shadow_restarts_total")
+        os.kill(shadow.process, signal.SIGKILL)
+        restarts = proxy.proxy.service.metrics.value
+        _wait_until(lambda: restarts("sqlrs_shadow_restarts_total") >= before + 2)
+        assert get(proxy, "/healthz") == (503, "the shadow database is not running\n")
+        with pytest.raises(psycopg.OperationalError, match="starting up"):
+            psycopg.connect(proxy.dsn())
+    _wait_until(lambda: get(proxy, "/healthz")[0] == 200)
+    with psycopg.connect(proxy.dsn(), autocommit=True) as again:
+        assert again.execute("SELECT 1").fetchone() == (1,)
 
 
 def test_shutdown_lets_a_running_count_finish(tmp_path: Path) -> None:
