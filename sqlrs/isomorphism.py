@@ -6,10 +6,12 @@ from collections import Counter
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 
-from sqlrs.query import Comparison, Constant, Inequality, Predicate, Term, Variable
+from sqlrs.query import Comparison, Constant, General, Term, Variable
 from sqlrs.residuals import Members, Residual
 
+# An atom, a variable, or a predicate other than an inequality.
 _Node = int | Variable | tuple[str, int]
+_Near = dict[_Node, Hashable]
 
 
 @dataclass(frozen=True)
@@ -17,67 +19,89 @@ class _Graph:
     """A residual as a labelled graph: atoms, variables and predicates joined by labelled edges."""
 
     label: dict[_Node, Hashable]
-    edges: dict[_Node, dict[_Node, tuple[Hashable, ...]]]
+    edges: dict[_Node, _Near]
+    colours: dict[_Node, int]
 
 
 def representatives(residuals: Iterable[Residual]) -> dict[Members, Residual]:
     """For each residual the first isomorphic one, so that one evaluation serves all of them."""
-    buckets: dict[Hashable, list[tuple[Residual, _Graph, dict[_Node, int]]]] = {}
-    found: dict[Members, Residual] = {}
-    for residual in residuals:
-        graph = _graph(residual)
-        colours = _refine(graph)
-        signature = tuple(sorted(Counter(colours.values()).items()))
-        bucket = buckets.setdefault(signature, [])
-        for candidate, other, other_colours in bucket:
-            if _match(graph, colours, other, other_colours):
-                found[residual.members] = candidate
-                break
-        else:
-            bucket.append((residual, graph, colours))
-            found[residual.members] = residual
-    return found
+    classes = Classes()
+    return {residual.members: classes.first(residual) for residual in residuals}
 
 
-def _graph(residual: Residual) -> _Graph:
-    label: dict[_Node, Hashable] = {}
-    edges: dict[_Node, dict[_Node, tuple[Hashable, ...]]] = {}
+class Classes:
+    """The isomorphism classes of residuals of one query, as they come."""
 
-    def connect(one: _Node, other: _Node, how: Hashable) -> None:
-        for a, b in ((one, other), (other, one)):
-            near = edges.setdefault(a, {})
-            near[b] = (*near.get(b, ()), how)
+    def __init__(self) -> None:
+        self._buckets: dict[Hashable, list[tuple[Residual, _Graph]]] = {}
+        self._atoms: dict[int, tuple[Hashable, int, _Near]] = {}
+        self._variables: dict[Hashable, tuple[Hashable, int]] = {}
 
-    output = residual.output or frozenset()
-    for variable in residual.variables | residual.external:
-        label[variable] = (
-            "variable",
-            variable.type,
+    def first(self, residual: Residual) -> Residual:
+        """The first residual so far that is isomorphic to this one, which may be itself."""
+        graph = self._graph(residual)
+        signature = hash(tuple(sorted(graph.colours.values())))
+        bucket = self._buckets.setdefault(signature, [])
+        for candidate, other in bucket:
+            if _match(graph, other):
+                return candidate
+        bucket.append((residual, graph))
+        return residual
+
+    def _atom(self, residual: Residual, i: int) -> tuple[Hashable, int, _Near]:
+        """The label of an atom, its hash, and its variables with the columns that hold them."""
+        if i not in self._atoms:
+            atom = residual.query.atoms[i]
+            constants = frozenset((c, t) for c, t in atom.terms if isinstance(t, Constant))
+            label = ("atom", atom.table.identity, frozenset(atom.filters), constants)
+            near: dict[_Node, tuple[str, ...]] = {}
+            for column, term in sorted(atom.terms, key=lambda pair: pair[0]):
+                if isinstance(term, Variable):
+                    near[term] = (*near.get(term, ()), column)
+            self._atoms[i] = label, hash(label), {**near}
+        return self._atoms[i]
+
+    def _variable(self, residual: Residual, variable: Variable) -> tuple[Hashable, int]:
+        output = residual.output
+        flags = (
+            variable,
             variable in residual.boundary,
-            variable in output,
+            output is not None and variable in output,
             variable in residual.external,
-            variable in residual.query.never_null,
         )
-    for i in residual.members:
-        atom = residual.query.atoms[i]
-        constants = frozenset((c, t) for c, t in atom.terms if isinstance(t, Constant))
-        label[i] = ("atom", atom.table.identity, frozenset(atom.filters), constants)
-        for column, term in sorted(atom.terms, key=lambda pair: pair[0]):
-            if isinstance(term, Variable):
-                connect(i, term, column)
-    for position, predicate in enumerate(residual.predicates):
-        node = ("predicate", position)
-        kind, places = _shape(predicate)
-        label[node] = kind
-        for place, variable in places:
-            connect(node, variable, place)
-    return _Graph(label, edges)
+        if flags not in self._variables:
+            never_null = variable in residual.query.never_null
+            label = ("variable", variable.type, *flags[1:], never_null)
+            self._variables[flags] = label, hash(label)
+        return self._variables[flags]
+
+    def _graph(self, residual: Residual) -> _Graph:
+        label: dict[_Node, Hashable] = {}
+        colours: dict[_Node, int] = {}
+        edges: dict[_Node, _Near] = {}
+        for variable in residual.variables | residual.external:
+            label[variable], colours[variable] = self._variable(residual, variable)
+            edges[variable] = {}
+        for i in residual.members:
+            label[i], colours[i], edges[i] = self._atom(residual, i)
+            for node, how in edges[i].items():
+                edges[node][i] = how
+        for inequality in residual.inequalities:
+            edges[inequality.left][inequality.right] = "≠"
+            edges[inequality.right][inequality.left] = "≠"
+        others: tuple[Comparison | General, ...] = (*residual.comparisons, *residual.generals)
+        for position, predicate in enumerate(others):
+            node = ("predicate", position)
+            label[node], places = _shape(predicate)
+            colours[node] = hash(label[node])
+            edges[node] = {variable: place for place, variable in places}
+            for place, variable in places:
+                edges[variable][node] = place
+        return _Graph(label, edges, _refined(colours, edges))
 
 
-def _shape(predicate: Predicate) -> tuple[Hashable, list[tuple[Hashable, Variable]]]:
+def _shape(predicate: Comparison | General) -> tuple[Hashable, list[tuple[Hashable, Variable]]]:
     """A predicate without its variables, and the role that each variable plays in it."""
-    if isinstance(predicate, Inequality):
-        return "≠", [("side", predicate.left), ("side", predicate.right)]
     if isinstance(predicate, Comparison):
         sides: list[tuple[Hashable, Term]] = [("low", predicate.left), ("high", predicate.right)]
         constants = tuple((s, t) for s, t in sides if isinstance(t, Constant))
@@ -86,47 +110,38 @@ def _shape(predicate: Predicate) -> tuple[Hashable, list[tuple[Hashable, Variabl
     return ("general", predicate.condition), list(enumerate(predicate.arguments))
 
 
-def _refine(graph: _Graph) -> dict[_Node, int]:
-    """Colour nodes by label and neighbourhood until the colours are stable."""
-    colours = {node: hash(label) for node, label in graph.label.items()}
-    classes = len(set(colours.values()))
+def _refined(colours: dict[_Node, int], edges: dict[_Node, _Near]) -> dict[_Node, int]:
+    """The nodes coloured by label and neighbourhood, until the colours are stable."""
+    place = {node: i for i, node in enumerate(edges)}
+    near = [[(hash(how), place[n]) for n, how in beside.items()] for beside in edges.values()]
+    current = [colours[node] for node in edges]
+    classes = len(set(current))
     while True:
-        colours = {
-            node: hash(
-                (
-                    colour,
-                    tuple(
-                        sorted(
-                            (hash(how), colours[near])
-                            for near, how in graph.edges.get(node, {}).items()
-                        )
-                    ),
-                )
-            )
-            for node, colour in colours.items()
-        }
-        refined = len(set(colours.values()))
+        current = [
+            hash((colour, sum([hash((how, current[n])) for how, n in beside])))
+            for colour, beside in zip(current, near, strict=True)
+        ]
+        refined = len(set(current))
         if refined == classes:
-            return colours
+            return dict(zip(edges, current, strict=True))
         classes = refined
 
 
-def _match(
-    one: _Graph, colours: dict[_Node, int], other: _Graph, other_colours: dict[_Node, int]
-) -> bool:
+def _match(one: _Graph, other: _Graph) -> bool:
     """Whether an isomorphism exists: colours guide the search, labels and edges are compared."""
-    sizes = Counter(colours.values())
-    order = _search_order(one, colours, sizes)
+    if len(one.label) != len(other.label):
+        return False
     by_colour: dict[int, list[_Node]] = {}
-    for node, colour in other_colours.items():
+    for node, colour in other.colours.items():
         by_colour.setdefault(colour, []).append(node)
+    order = _search_order(one)
     image: dict[_Node, _Node] = {}
     used: set[_Node] = set()
 
     def fits(node: _Node, candidate: _Node) -> bool:
         if candidate in used or one.label[node] != other.label[candidate]:
             return False
-        near, far = one.edges.get(node, {}), other.edges.get(candidate, {})
+        near, far = one.edges[node], other.edges[candidate]
         return len(near) == len(far) and all(
             far.get(image[n]) == how for n, how in near.items() if n in image
         )
@@ -135,7 +150,7 @@ def _match(
         if position == len(order):
             return True
         node = order[position]
-        for candidate in by_colour.get(colours[node], ()):
+        for candidate in by_colour.get(one.colours[node], ()):
             if fits(node, candidate):
                 image[node] = candidate
                 used.add(candidate)
@@ -145,17 +160,19 @@ def _match(
                 used.discard(candidate)
         return False
 
-    return len(one.label) == len(other.label) and extend(0)
+    return extend(0)
 
 
-def _search_order(graph: _Graph, colours: dict[_Node, int], sizes: Counter[int]) -> list[_Node]:
+def _search_order(graph: _Graph) -> list[_Node]:
     """Rare colours first, then always a node beside the ones already placed."""
-    remaining = sorted(graph.label, key=lambda node: (sizes[colours[node]], str(node)))
-    order: list[_Node] = []
-    beside: set[_Node] = set()
-    while remaining:
-        chosen = next((node for node in remaining if node in beside), remaining[0])
-        remaining.remove(chosen)
-        order.append(chosen)
-        beside.update(graph.edges.get(chosen, {}))
-    return order
+    sizes = Counter(graph.colours.values())
+    remaining = sorted(graph.label, key=lambda node: sizes[graph.colours[node]])
+    order: dict[_Node, None] = {}
+    for start in remaining:
+        waiting = [start]
+        while waiting:
+            node = waiting.pop()
+            if node not in order:
+                order[node] = None
+                waiting.extend(sorted(graph.edges[node], key=lambda n: -sizes[graph.colours[n]]))
+    return list(order)

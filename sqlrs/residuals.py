@@ -17,6 +17,7 @@ from sqlrs.errors import QueryRefused
 from sqlrs.query import Atom, Comparison, General, Inequality, Predicate, Query, Variable
 
 Members = frozenset[int]
+_Mask = int
 
 MAX_ATOMS = 12
 DEFAULT_MAX_EXTERNAL = 2
@@ -94,14 +95,18 @@ class Residual:
     @cached_property
     def determined(self) -> frozenset[Variable]:
         """The closure of the boundary under keys: variables whose values the boundary decides."""
-        return closure(self.query, self.members, self.boundary)[0]
+        return self._closure[0]
 
     @cached_property
     def decided(self) -> bool:
         """Whether T_E = 1 without looking at data: by keys, or because nothing is output."""
         if self.output is not None and self.output <= self.determined:
             return True
-        return closure(self.query, self.members, self.boundary)[1] == self.members
+        return self._closure[1] == self.members
+
+    @cached_property
+    def _closure(self) -> tuple[frozenset[Variable], Members]:
+        return closure(self.query, self.members, self.boundary)
 
     def __str__(self) -> str:
         return "{" + ", ".join(atom.alias for atom in self.atoms) + "}"
@@ -147,6 +152,17 @@ class Residuals:
         self.reading = Reading.of(query) if reading is None else reading
         self._residuals: dict[Members, Residual] = {}
         self._parts: dict[Members, tuple[Residual, ...]] = {}
+        # Sets of variables as bits: there are up to 2 to the number of atoms of everything below.
+        self._names = tuple(sorted(query.variables(query.everything)))
+        number = {variable: i for i, variable in enumerate(self._names)}
+
+        def mask(variables: Iterable[Variable]) -> _Mask:
+            return sum(1 << number[v] for v in variables)
+
+        self._atoms = [mask(atom.variables) for atom in query.atoms]
+        self._spans = {p: mask(p.variables) for p in query.predicates}
+        self._sets: dict[_Mask, frozenset[Variable]] = {}
+        self._inside: dict[_Mask, frozenset[Inequality]] = {}
 
     @cached_property
     def required(self) -> tuple[Members, ...]:
@@ -167,8 +183,15 @@ class Residuals:
         Two parts share no variable at all, boundary included, and no kept predicate spans them.
         """
         if members not in self._parts:
-            links = [p.variables for p in self.of(members).predicates]
-            pieces = self._components(members, links)
+            pieces = self.connected(members)
+            if len(pieces) > 1:
+                whole = self.of(members)
+                kept: tuple[Predicate, ...] = (
+                    *whole.inequalities,
+                    *whole.comparisons,
+                    *whole.generals,
+                )
+                pieces = self._components(members, [self._spans[p] for p in kept])
             self._parts[members] = tuple(self.of(piece) for piece in pieces)
         return self._parts[members]
 
@@ -198,56 +221,78 @@ class Residuals:
             values[members] = value
         return values
 
-    def _components(
-        self, members: Members, links: Iterable[frozenset[Variable]]
-    ) -> tuple[Members, ...]:
+    def _components(self, members: Members, links: Iterable[_Mask]) -> tuple[Members, ...]:
         """The atoms grouped by shared variables, two variables of one link counting as shared."""
         # A link may hold external variables only, so it takes part as a group without atoms.
-        groups: list[tuple[Members, frozenset[Variable]]] = []
-        own = [(frozenset({i}), self.query.atoms[i].variables) for i in sorted(members)]
-        for atoms, variables in chain(own, ((Members(), link) for link in links)):
-            touching = [g for g in groups if not variables.isdisjoint(g[1])]
-            groups = [g for g in groups if g not in touching]
-            groups.append(
-                (
-                    atoms.union(*(g[0] for g in touching)),
-                    variables.union(*(g[1] for g in touching)),
-                )
-            )
-        return tuple(sorted((atoms for atoms, _ in groups if atoms), key=sorted))
+        groups: list[tuple[list[int], _Mask]] = []
+        own = (([i], self._atoms[i]) for i in sorted(members))
+        for atoms, variables in chain(own, (([], link) for link in links)):
+            apart = []
+            for group in groups:
+                if group[1] & variables:
+                    atoms = group[0] + atoms
+                    variables |= group[1]
+                else:
+                    apart.append(group)
+            groups = [*apart, (atoms, variables)]
+        found = [atoms for atoms, _ in groups if atoms]
+        return (members,) if len(found) == 1 else tuple(map(frozenset, sorted(found, key=min)))
 
     def _build(self, members: Members) -> Residual:
         query = self.query
-        inside = query.variables(members)
-        pieces = [query.variables(piece) for piece in self.connected(members)]
+        inside, outside = self._union(members), self._union(query.everything - members)
+        # The query itself is the count, not a bound: nothing may be left out of it.
+        whole = members == query.everything
+        pieces = [inside] if whole else [self._union(piece) for piece in self.connected(members)]
 
         def local(predicate: Predicate) -> bool:
-            # The query itself is the count, not a bound: nothing may be left out of it.
-            return members == query.everything or any(
-                predicate.variables <= piece for piece in pieces
-            )
+            return any(not self._spans[predicate] & ~piece for piece in pieces)
 
         reached, external = self._across(inside)
         return Residual(
             query=query,
             members=members,
-            boundary=inside & query.variables(query.everything - members),
+            boundary=self._set(inside & outside),
             external=external,
-            inequalities=frozenset(p for p in query.inequalities if local(p)),
+            inequalities=frozenset[Inequality]().union(*map(self._inequalities, pieces)),
             comparisons=frozenset(p for p in query.comparisons if p in reached or local(p)),
             generals=tuple(p for p in query.generals if p in reached or local(p)),
         )
 
-    def _across(self, inside: frozenset[Variable]) -> tuple[set[Predicate], frozenset[Variable]]:
+    def _union(self, members: Members) -> _Mask:
+        found = 0
+        for i in members:
+            found |= self._atoms[i]
+        return found
+
+    def _set(self, mask: _Mask) -> frozenset[Variable]:
+        if mask not in self._sets:
+            self._sets[mask] = frozenset(v for i, v in enumerate(self._names) if mask >> i & 1)
+        return self._sets[mask]
+
+    def _inequalities(self, piece: _Mask) -> frozenset[Inequality]:
+        """The inequalities between variables of one piece."""
+        if piece not in self._inside:
+            self._inside[piece] = frozenset(
+                p for p in self.query.inequalities if not self._spans[p] & ~piece
+            )
+        return self._inside[piece]
+
+    def _across(self, inside: _Mask) -> tuple[set[Predicate], frozenset[Variable]]:
         """The exactly read predicates that E touches, directly or through external variables."""
-        candidates: set[Predicate] = set(self.reading.solved)
-        if self.reading.exact_comparisons:
-            candidates |= self.query.comparisons
-        reached, variables = set[Predicate](), set(inside)
-        while found := {p for p in candidates - reached if not p.variables.isdisjoint(variables)}:
+        if not self._exact:
+            return set(), frozenset()
+        reached, variables = set[Predicate](), inside
+        while found := {p for p in self._exact - reached if self._spans[p] & variables}:
             reached |= found
-            variables.update(*(p.variables for p in found))
-        return _without_free(reached, frozenset(variables) - inside)
+            for predicate in found:
+                variables |= self._spans[predicate]
+        return _without_free(reached, self._set(variables & ~inside))
+
+    @cached_property
+    def _exact(self) -> frozenset[Predicate]:
+        compared = self.query.comparisons if self.reading.exact_comparisons else frozenset()
+        return frozenset[Predicate](self.reading.solved).union(compared)
 
 
 def _without_free(

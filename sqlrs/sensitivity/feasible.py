@@ -12,76 +12,116 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
-from itertools import combinations
+from functools import cached_property
+from itertools import combinations, combinations_with_replacement
 
 from sqlrs.catalog import ColumnType, Family
+from sqlrs.errors import QueryRefused
 from sqlrs.query import Atom, Constant, Term, Variable
-from sqlrs.residuals import Members, Residual
+from sqlrs.residuals import Members, Residual, subsets
 
 RoleFamily = frozenset[Members]
 
-# Past this many checks of a role set against a pattern, all role sets count as feasible together:
-# more than can happen, so still a bound, and decided by the query alone.
+# Past this many checks of a role set against a pattern, in one residual or in all, the role sets of
+# a residual count as feasible together: more than can happen, so still a bound, and decided by the
+# query alone.
 MAX_CHECKS = 20_000
+MAX_CHECKS_IN_ALL = 500_000
+# Each role set is a term of the recursion; past so many the query is refused.
+MAX_ROLE_SETS = 250_000
 
 # An equality pattern: at position i the least position that holds the same value.
 _Pattern = tuple[int, ...]
+# Pairs of positions as bits of one number.
+_Pairs = int
 # One end of a comparison: a position of the pattern, or a variable whose value is not known.
 _End = int | Variable
 
 
-@dataclass(frozen=True)
+@dataclass
+class Budget:
+    """What is left for the role sets of one query."""
+
+    checks: int = MAX_CHECKS_IN_ALL
+    role_sets: int = MAX_ROLE_SETS
+
+    def take(self, role_sets: int) -> None:
+        """Refuse the query when its role sets are too many."""
+        self.role_sets -= role_sets
+        if self.role_sets < 0:
+            raise QueryRefused(
+                "the query joins its private tables with themselves in too many ways",
+                code="too_many_tables",
+                sqlstate="54001",
+                hint="join a private table less often, or demand that its rows be different",
+            )
+
+
+@dataclass(frozen=True, slots=True)
 class _Slot:
-    """A column of an atom: t's column, and the position of its value where that is known."""
+    """A column of an atom: t's column, and the position of its value or else its variable."""
 
     own: int
     known: int | None
-    variable: Variable | None
+    variable: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class _Draft:
     """A set F while it grows: the equalities it needs and the positions of its own variables."""
 
     members: Members
     needs: _Pattern
-    values: Mapping[Variable, int]
-    apart: tuple[tuple[int, int], ...]
+    values: Mapping[int, int]
+    apart: _Pairs
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class _RoleSet:
-    """A set F with all that a pattern may hold against it."""
+    """A set F with all that a pattern may hold against it.
+
+    Of ``apart`` no pair may be equal, of each number in ``forcing`` not all pairs.
+    """
 
     members: Members
     needs: _Pattern
-    apart: tuple[tuple[int, int], ...]
+    apart: _Pairs
     ordered: tuple[tuple[_End, _End, bool], ...]
-    forcing: tuple[tuple[tuple[int, int], ...], ...]
+    forcing: tuple[_Pairs, ...]
 
 
 def role_families(
-    residual: Residual, candidates: Members, *, max_checks: int = MAX_CHECKS
+    residual: Residual,
+    candidates: Members,
+    budget: Budget | None = None,
+    *,
+    max_checks: int = MAX_CHECKS,
 ) -> tuple[RoleFamily, ...]:
     """The largest families of sets F ⊆ ``candidates`` (atoms of one table) that one row can take.
 
     A family holds the sets F that are feasible under one pattern. An empty result says that no row
     of the table can ever take part.
     """
+    budget = Budget() if budget is None else budget
     search = _Search(residual, candidates)
-    feasible = [f for f in search.consistent() if not search.rules_out(f, f.needs)]
+    if search.allows_everything():
+        budget.take(2 ** len(candidates))
+        return (frozenset(f for f in subsets(candidates) if f),)
+    feasible = []
+    for role_set in search.consistent():
+        budget.take(1)
+        if not search.rules_out(role_set, role_set.needs):
+            feasible.append(role_set)
     together = frozenset(f.members for f in feasible)
     if len(feasible) < 2 or search.all_at_once(feasible):
         return (together,) if together else ()
-    families = search.families(feasible, max_checks)
+    families = search.families(feasible, budget, max_checks)
     if families is None:
         return (together,)
-    return tuple(
-        sorted(
-            (f for f in families if f and not any(f < other for other in families)),
-            key=lambda family: sorted(map(sorted, family)),
-        )
-    )
+    largest = [f for f in families if f and not any(f != g and f & g == f for g in families)]
+    members = [f.members for f in feasible]
+    found = (frozenset(m for i, m in enumerate(members) if family >> i & 1) for family in largest)
+    return tuple(sorted(found, key=lambda family: sorted(map(sorted, family))))
 
 
 class _Search:
@@ -102,9 +142,12 @@ class _Search:
         for term in (side for c in compared for side in (c.left, c.right)):
             self._add_token(term, known)
         self._unmerged = tuple(range(len(self._columns) + len(self._tokens)))
+        # The variables without a token by number: there are as many role sets as sets of atoms.
+        self._numbers: dict[Variable, int] = {}
         self._slots = {j: [self._slot(*t) for t in atom.terms] for j, atom in atoms.items()}
-        self._keys = {j: list(self._key_slots(atom)) for j, atom in atoms.items()}
+        self._keys = [(j, key) for j, atom in atoms.items() for key in self._key_slots(atom)]
         self._comparisons = compared
+        self._equal: dict[_Pattern, _Pairs] = {}
         self._known_order = list(self._order_of_constants()) if compared else []
         # Positions that no pattern may merge, and for each other variable those it must not equal.
         self._apart = [
@@ -112,7 +155,7 @@ class _Search:
             for (one, a), (other, b) in combinations(self._constants.items(), 2)
             if surely_different(a, b)
         ]
-        self._partners: dict[Variable, list[Variable]] = {}
+        self._partners: dict[int, list[_Slot]] = {}
         for inequality in residual.inequalities:
             if inequality.variables <= touched:
                 self._add_inequality(inequality.left, inequality.right)
@@ -123,58 +166,113 @@ class _Search:
         Each of them rules out all larger sets as well, so a branch ends at the first failure.
         """
         order = list(self._slots)
+        always = self._always_apart
 
         def extend(draft: _Draft, start: int) -> Iterator[_RoleSet]:
             for place in range(start, len(order)):
                 larger = self._with_role(draft, order[place])
-                if self._merges_different(larger.apart, larger.needs):
+                if (larger.apart | always) & self._pairs(larger.needs):
                     continue
                 role_set = self._finished(larger)
-                if _has_strict_cycle(self._order_under(role_set, larger.needs)):
+                if self._breaks_order(role_set, larger.needs):
                     continue
                 yield role_set
                 yield from extend(larger, place + 1)
 
-        return extend(_Draft(Members(), self._unmerged, {}, ()), 0)
+        return extend(_Draft(Members(), self._unmerged, {}, 0), 0)
+
+    def allows_everything(self) -> bool:
+        """Whether one row can be all atoms at once, and nothing forces it to be one of them."""
+        if self._keys:
+            return False
+        draft = _Draft(Members(), self._unmerged, {}, 0)
+        for atom in self._slots:
+            draft = self._with_role(draft, atom)
+        return not self.rules_out(self._finished(draft), draft.needs)
 
     def rules_out(self, role_set: _RoleSet, pattern: _Pattern) -> bool:
         """Whether the pattern rules F out; then every coarser pattern does."""
-        return (
-            self._merges_different(role_set.apart, pattern)
-            or any(
-                all(pattern[column] == pattern[value] for column, value in key)
-                for key in role_set.forcing
-            )
-            or _has_strict_cycle(self._order_under(role_set, pattern))
-        )
+        equal = self._pairs(pattern)
+        if (role_set.apart | self._always_apart) & equal:
+            return True
+        for key in role_set.forcing:
+            if key & equal == key:
+                return True
+        return self._breaks_order(role_set, pattern)
 
     def all_at_once(self, feasible: Iterable[_RoleSet]) -> bool:
         """Whether one pattern allows all the given sets."""
         pattern = self._unmerged
-        for f in feasible:
-            pattern = _joined(pattern, f.needs)
+        for needs in {f.needs for f in feasible}:
+            pattern = _joined(pattern, needs)
         return not any(self.rules_out(f, pattern) for f in feasible)
 
-    def families(self, feasible: list[_RoleSet], max_checks: int) -> set[RoleFamily] | None:
-        """The family of every pattern that some sets need together; None past the limit."""
-        found: set[RoleFamily] = set()
+    def families(
+        self, feasible: list[_RoleSet], budget: Budget, max_checks: int
+    ) -> set[int] | None:
+        """The family of every pattern that some sets need together; None past the limit.
+
+        A family is a number whose bits are places in ``feasible``.
+        """
+        always = self._always_apart
+        found: set[int] = set()
         seen = {self._unmerged}
-        waiting = [(self._unmerged, feasible)]
+        waiting = [(self._unmerged, list(enumerate(feasible)))]
         while waiting:
             pattern, hopeful = waiting.pop()
             max_checks -= len(hopeful)
-            if max_checks < 0:
+            budget.checks -= len(hopeful)
+            if max_checks < 0 or budget.checks < 0:
                 return None
-            joined = [(f, _joined(pattern, f.needs)) for f in hopeful]
-            possible = [(f, merged) for f, merged in joined if not self.rules_out(f, merged)]
-            found.add(frozenset(f.members for f, merged in possible if merged == pattern))
+            joins = {needs: _joined(pattern, needs) for needs in {f.needs for _, f in hopeful}}
+            equal = {needs: self._pairs(join) for needs, join in joins.items()}
+            left: list[tuple[int, _RoleSet]] = []
+            family = 0
+            for i, f in hopeful:
+                pairs = equal[f.needs]
+                if (f.apart | always) & pairs or any(k & pairs == k for k in f.forcing):
+                    continue
+                if self._comparisons and self._breaks_order(f, joins[f.needs]):
+                    continue
+                left.append((i, f))
+                if joins[f.needs] == pattern:
+                    family |= 1 << i
+            found.add(family)
             # What is ruled out here stays so under coarser patterns.
-            left = [f for f, _ in possible]
-            for _, coarser in possible:
+            for coarser in dict.fromkeys(joins[f.needs] for _, f in left):
                 if coarser not in seen:
                     seen.add(coarser)
                     waiting.append((coarser, left))
         return found
+
+    @cached_property
+    def _always_apart(self) -> _Pairs:
+        return self._as_pairs(self._apart)
+
+    def _as_pairs(self, pairs: Iterable[tuple[int, int]]) -> _Pairs:
+        found = 0
+        for one, other in pairs:
+            found |= self._pair(one, other)
+        return found
+
+    def _pair(self, one: int, other: int) -> _Pairs:
+        """The bit of two positions, which may be one and the same."""
+        return 1 << (min(one, other) * len(self._unmerged) + max(one, other))
+
+    def _pairs(self, pattern: _Pattern) -> _Pairs:
+        """All pairs that the pattern makes equal."""
+        known = self._equal.get(pattern)
+        if known is None:
+            blocks: dict[int, list[int]] = {}
+            for position, block in enumerate(pattern):
+                blocks.setdefault(block, []).append(position)
+            known = self._as_pairs(
+                pair
+                for together in blocks.values()
+                for pair in combinations_with_replacement(together, 2)
+            )
+            self._equal[pattern] = known
+        return known
 
     def _add_token(self, term: Term, known: frozenset[Variable]) -> None:
         identity = _identity(term)
@@ -186,11 +284,14 @@ class _Search:
             self._constants[position] = term
 
     def _slot(self, column: str, term: Term) -> _Slot:
-        return _Slot(
-            own=self._columns[column],
-            known=self._tokens.get(_identity(term)),
-            variable=term if isinstance(term, Variable) else None,
-        )
+        return self._placed(self._columns[column], term)
+
+    def _placed(self, own: int, term: Term) -> _Slot:
+        known = self._tokens.get(_identity(term))
+        if known is not None:
+            return _Slot(own, known, -1)
+        assert isinstance(term, Variable)
+        return _Slot(own, None, self._numbers.setdefault(term, len(self._numbers)))
 
     def _key_slots(self, atom: Atom) -> Iterator[list[_Slot]]:
         terms = dict(atom.terms)
@@ -202,10 +303,10 @@ class _Search:
         if left is not None and right is not None:
             self._apart.append((left, right))
             return
-        if left is None:
-            self._partners.setdefault(one, []).append(other)
-        if right is None:
-            self._partners.setdefault(other, []).append(one)
+        for variable, partner in ((one, other), (other, one)):
+            if variable not in self._tokens:
+                partners = self._partners.setdefault(self._numbers[variable], [])
+                partners.append(self._placed(-1, partner))
 
     def _order_of_constants(self) -> Iterator[tuple[int, int, bool]]:
         for (one, a), (other, b) in combinations(self._constants.items(), 2):
@@ -216,75 +317,66 @@ class _Search:
 
     def _with_role(self, draft: _Draft, atom: int) -> _Draft:
         """The set once the row also stands for ``atom``."""
-        needs, values, apart = draft.needs, dict(draft.values), list(draft.apart)
+        needs, values, apart = draft.needs, dict(draft.values), draft.apart
         for slot in self._slots[atom]:
-            position = slot.known
-            if position is None:
-                assert slot.variable is not None
-                position = values.get(slot.variable)
+            own, variable = slot.own, slot.variable
+            position = slot.known if variable < 0 else values.get(variable)
             if position is not None:
-                needs = _merged(needs, slot.own, position)
+                needs = _merged(needs, own, position)
                 continue
-            assert slot.variable is not None
-            values[slot.variable] = slot.own
-            for partner in self._partners.get(slot.variable, ()):
-                other = self._tokens.get(partner, values.get(partner))
+            values[variable] = own
+            for partner in self._partners.get(variable, ()):
+                other = partner.known if partner.variable < 0 else values.get(partner.variable)
                 if other is not None:
-                    apart.append((slot.own, other))
-        return _Draft(draft.members | {atom}, needs, values, tuple(apart))
+                    apart |= self._pair(own, other)
+        return _Draft(draft.members | {atom}, needs, values, apart)
 
     def _finished(self, draft: _Draft) -> _RoleSet:
-        def end(term: Term) -> _End:
-            position = self._tokens.get(_identity(term))
-            if position is not None:
-                return position
-            assert isinstance(term, Variable)
-            return draft.values.get(term, term)
-
         return _RoleSet(
             draft.members,
             draft.needs,
             draft.apart,
-            ordered=tuple((end(c.left), end(c.right), c.strict) for c in self._comparisons),
-            forcing=tuple(
-                pairs
-                for j, keys in self._keys.items()
-                if j not in draft.members
-                for key in keys
-                if (pairs := _positions(key, draft.values)) is not None
+            tuple(
+                (self._end(c.left, draft), self._end(c.right, draft), c.strict)
+                for c in self._comparisons
             ),
+            tuple(self._forcing(draft)) if self._keys else (),
         )
 
-    def _merges_different(self, apart: tuple[tuple[int, int], ...], pattern: _Pattern) -> bool:
-        for one, other in self._apart:
-            if pattern[one] == pattern[other]:
-                return True
-        return any(pattern[one] == pattern[other] for one, other in apart)
+    def _end(self, term: Term, draft: _Draft) -> _End:
+        position = self._tokens.get(_identity(term))
+        if position is not None:
+            return position
+        assert isinstance(term, Variable)
+        number = self._numbers.get(term)
+        return term if number is None else draft.values.get(number, term)
 
-    def _order_under(self, role_set: _RoleSet, pattern: _Pattern) -> list[tuple[_End, _End, bool]]:
-        return [
+    def _forcing(self, draft: _Draft) -> Iterator[_Pairs]:
+        """The equalities that make another atom's row the new one, key by key."""
+        members, values, width = draft.members, draft.values, len(self._unmerged)
+        for j, key in self._keys:
+            if j in members:
+                continue
+            equal = 0
+            for slot in key:
+                own = slot.own
+                position = slot.known if slot.variable < 0 else values.get(slot.variable)
+                if position is None:
+                    break
+                equal |= 1 << (own * width + position if own < position else position * width + own)
+            else:
+                yield equal
+
+    def _breaks_order(self, role_set: _RoleSet, pattern: _Pattern) -> bool:
+        """Whether the comparisons cannot hold together under the pattern."""
+        return bool(self._comparisons) and _has_strict_cycle(
             (
                 pattern[low] if isinstance(low, int) else low,
                 pattern[high] if isinstance(high, int) else high,
                 strict,
             )
             for low, high, strict in (*role_set.ordered, *self._known_order)
-        ]
-
-
-def _positions(
-    key: list[_Slot], values: Mapping[Variable, int]
-) -> tuple[tuple[int, int], ...] | None:
-    """T's column beside the value of each column of a key, where all values are known."""
-    pairs = []
-    for slot in key:
-        position = slot.known
-        if position is None and slot.variable is not None:
-            position = values.get(slot.variable)
-        if position is None:
-            return None
-        pairs.append((slot.own, position))
-    return tuple(pairs)
+        )
 
 
 def surely_different(one: Constant, other: Constant) -> bool:
@@ -332,10 +424,12 @@ def _identity(term: Term) -> object:
 
 
 def _merged(pattern: _Pattern, one: int, other: int) -> _Pattern:
-    low, high = sorted((pattern[one], pattern[other]))
+    low, high = pattern[one], pattern[other]
     if low == high:
         return pattern
-    return tuple(low if block == high else block for block in pattern)
+    if low > high:
+        low, high = high, low
+    return tuple([low if block == high else block for block in pattern])
 
 
 def _joined(pattern: _Pattern, needs: _Pattern) -> _Pattern:

@@ -16,9 +16,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 
+from sqlrs.isomorphism import Classes
 from sqlrs.query import Predicate
 from sqlrs.residuals import Members, Residual, Residuals, closure
-from sqlrs.sensitivity.feasible import RoleFamily, role_families
+from sqlrs.sensitivity.feasible import Budget, RoleFamily, role_families
 
 Vector = tuple[int, ...]
 
@@ -170,21 +171,27 @@ class _Compiler:
         self.query = residuals.query
         self._open: dict[Members, Members] = {}
         self._families: dict[Hashable, tuple[RoleFamily, ...]] = {}
+        self._budget = Budget()
+        self._classes = Classes()
+        self._parts: dict[Members, Members] = {}
+        self._first: dict[tuple[Members, ...], Members] = {}
 
     def compile(self) -> Recursion:
         """The recursion; coordinates in order of size, so that factors come before products."""
         everything = self.residuals.of(self.query.everything)
         start = self._all_families(everything)
         found: dict[Members, tuple[dict[int, tuple[RoleFamily, ...]], tuple[Members, ...]]] = {}
-        waiting = list(self._next(everything.members, start, ()))
+        # By size: what is left of the budget goes to the large sets, which count the most.
+        waiting: list[dict[Members, None]] = [{} for _ in self.query.atoms]
+        for members in self._next(everything.members, start, ()):
+            waiting[len(members)][members] = None
         while waiting:
-            members = waiting.pop()
-            if members in found:
-                continue
-            families = self._all_families(self.residuals.of(members))
-            parts = components(self.residuals, members)
-            found[members] = families, parts
-            waiting.extend(m for m in self._next(members, families, parts) if m not in found)
+            for members in waiting.pop():
+                families = self._all_families(self.residuals.of(members))
+                parts = components(self.residuals, members)
+                found[members] = families, parts
+                for smaller in self._next(members, families, parts) - {members}:
+                    waiting[len(smaller)][smaller] = None
         coordinates = tuple(sorted(found, key=lambda m: (len(m), sorted(m))))
         place = {members: i for i, members in enumerate(coordinates)}
 
@@ -214,9 +221,20 @@ class _Compiler:
         )
 
     def _opened(self, members: Members) -> Members:
+        """The coordinate of a set: the first set isomorphic to its open part, which may be empty.
+
+        Independent parts may be exchanged one by one.
+        """
         if members not in self._open:
-            self._open[members] = open_part(self.residuals, members)
+            opened = open_part(self.residuals, members)
+            parts = map(self._part, self.residuals.parts(opened))
+            self._open[members] = self._first.setdefault(tuple(sorted(parts, key=sorted)), opened)
         return self._open[members]
+
+    def _part(self, part: Residual) -> Members:
+        if part.members not in self._parts:
+            self._parts[part.members] = self._classes.first(part).members
+        return self._parts[part.members]
 
     def _all_families(self, residual: Residual) -> dict[int, tuple[RoleFamily, ...]]:
         """The maximal families of each private table of which the residual can gain by a row."""
@@ -238,7 +256,7 @@ class _Compiler:
             residual.comparisons,
         )
         if signature not in self._families:
-            self._families[signature] = role_families(residual, candidates)
+            self._families[signature] = role_families(residual, candidates, self._budget)
         return self._families[signature]
 
     def _next(

@@ -316,7 +316,9 @@ def test_a_bag_that_is_taken_for_a_set_is_seen(world: World) -> None:
 def test_a_missing_role_set_is_seen(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     catalog = Catalog("duckdb", (table("r", "ab"),))
 
-    def without_pairs(residual: Residual, candidates: Members) -> tuple[RoleFamily, ...]:
+    def without_pairs(
+        residual: Residual, candidates: Members, *more: object
+    ) -> tuple[RoleFamily, ...]:
         families = role_families(residual, candidates)
         return tuple(frozenset(f for f in family if len(f) == 1) for family in families)
 

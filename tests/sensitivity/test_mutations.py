@@ -55,7 +55,7 @@ def feasible_by_all_predicates(patch: pytest.MonkeyPatch) -> None:
     """Feasibility by every predicate of the query, though T_E has dropped some."""
     original = feasible.role_families
 
-    def families(residual: Residual, candidates: Members) -> Any:
+    def families(residual: Residual, candidates: Members, *more: Any) -> Any:
         query = residual.query
         return original(
             replace(residual, inequalities=query.inequalities, comparisons=query.comparisons),
@@ -95,7 +95,7 @@ def a_role_set_left_out(patch: pytest.MonkeyPatch) -> None:
     """The largest role set of each family is forgotten."""
     original = feasible.role_families
 
-    def families(residual: Residual, candidates: Members) -> Any:
+    def families(residual: Residual, candidates: Members, *more: Any) -> Any:
         found = original(residual, candidates)
         return tuple(f - {max(f, key=lambda roles: (len(roles), sorted(roles)))} for f in found)
 
@@ -110,13 +110,12 @@ def a_family_left_out(patch: pytest.MonkeyPatch) -> None:
 
 def forced_by_part_of_a_key(patch: pytest.MonkeyPatch) -> None:
     """A row is taken for the new one as soon as one column of its key agrees."""
-    original = feasible._positions
+    original = feasible._Search._key_slots
 
-    def positions(key: Any, values: Any) -> Any:
-        found = [original([slot], values) for slot in key]
-        return next((pairs for pairs in found if pairs is not None), None)
+    def columns(self: Any, atom: Atom) -> Any:
+        return ([slot] for key in original(self, atom) for slot in key)
 
-    patch.setattr(feasible, "_positions", positions)
+    patch.setattr(feasible._Search, "_key_slots", columns)
 
 
 def a_cap_for_bags(patch: pytest.MonkeyPatch) -> None:

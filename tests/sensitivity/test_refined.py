@@ -289,7 +289,8 @@ def test_components(asked: Query, members: set[int], expected: list[set[int]]) -
 def test_decided_sets_are_not_asked_for_in_the_recursion() -> None:
     residuals = Residuals(pattern("ab bc ca"))
     coordinates = compile_recursion(residuals).coordinates
-    assert coordinates == (frozenset({0, 1}), frozenset({0, 2}), frozenset({1, 2}))
+    # The three pairs of edges are isomorphic: one stands for all.
+    assert coordinates == (frozenset({0, 1}),)
     assert all(not residuals.of(members).decided for members in coordinates)
 
 
