@@ -21,7 +21,7 @@ from sqlrs.epsilon import parse_epsilon
 from sqlrs.errors import EngineFailed, Interrupted, SqlrsError, UsageError
 from sqlrs.ledger import Charge, Ledger
 from sqlrs.ledger.base import add
-from sqlrs.measure import Measured, Progress, measure
+from sqlrs.measure import Fold, Measured, Progress, measure_for
 from sqlrs.noise import (
     DEFAULT_SHAPE,
     DEFAULT_SHAPE_WITH_ERROR_BARS,
@@ -36,7 +36,7 @@ from sqlrs.planning.smt import DEFAULT_SOLVER_SECONDS, load_solver, solvable
 from sqlrs.query import General, Query
 from sqlrs.residuals import DEFAULT_MAX_EXTERNAL, Members, Reading, Residuals
 from sqlrs.sensitivity.bound import Bound
-from sqlrs.sensitivity.refined import reached, released_sensitivity
+from sqlrs.sensitivity.refined import is_quick, reached, released_sensitivity
 from sqlrs.sensitivity.residual import residual_sensitivity
 from sqlrs.simplify import Contradiction
 
@@ -208,7 +208,8 @@ def _compute(
 ) -> Answer | SqlrsError:
     """Measure, fold and add noise. An error is returned, not raised: it must carry no context."""
     try:
-        measured = measure(
+        measured = measure_for(
+            _repeatable_fold(mechanism, residuals),
             engine,
             residuals,
             wanted,
@@ -228,6 +229,13 @@ def _compute(
             hint="the database failed, ran out of time or memory, or the query divides by zero, "
             "overflows or casts a value that does not fit; the data owner can find out which",
         )
+
+
+def _repeatable_fold(mechanism: Mechanism, residuals: Residuals) -> Fold | None:
+    """The sensitivity as a function of the values T_E, where it is quick enough to try often."""
+    if isinstance(mechanism, Cauchy) or not is_quick(residuals, mechanism.weights):
+        return None
+    return lambda values: sensitivity_for(mechanism, residuals, values).value
 
 
 def _noisy(

@@ -268,7 +268,7 @@ def _freeze(monkeypatch: pytest.MonkeyPatch, engine: Engine) -> None:
     wanted = wanted_by(PolyLaplace(Decimal(1), 5), compiled.residuals)
     measured = measure(engine, compiled.residuals, wanted)
     monkeypatch.setattr(Compiled, "of", lambda *_: compiled)
-    monkeypatch.setattr("sqlrs.release.measure", lambda *_, **__: measured)
+    monkeypatch.setattr("sqlrs.release.measure_for", lambda *_, **__: measured)
 
 
 def test_system_randomness_is_used(engine: Engine) -> None:

@@ -15,6 +15,8 @@ from sqlrs.identifiers import column, identifier
 
 Row = tuple[object, ...]
 
+_NO_INTEGERS = "the database did not answer a statement with the integers it should"
+
 
 class Snapshot(Protocol):
     """A read-only transaction: every statement sees the same state of the data."""
@@ -25,14 +27,6 @@ class Snapshot(Protocol):
 
     def rows(self, statement: exp.Expression) -> list[Row]:
         """Run a statement and fetch all its rows."""
-        ...
-
-    def materialise(self, name: str, statement: exp.Expression) -> None:
-        """Keep a statement's result as a temporary table until the snapshot ends.
-
-        Only in a snapshot begun with ``materialising=True``. Later statements name the table
-        without a schema. A name that is taken is a ValueError: its table would be hidden.
-        """
         ...
 
     def interrupt(self) -> None:
@@ -54,8 +48,8 @@ class Engine(Protocol):
         """Verify declared keys on the data (unique and never null); a violation is a UsageError."""
         ...
 
-    def snapshot(self, *, materialising: bool = False) -> AbstractContextManager[Snapshot]:
-        """Begin a snapshot; it ends, and its temporary tables go, with the context."""
+    def snapshot(self) -> AbstractContextManager[Snapshot]:
+        """Begin a snapshot; it ends with the context."""
         ...
 
     def interrupt(self) -> None:
@@ -69,13 +63,25 @@ class Engine(Protocol):
 
 def one_integer(rows: list[Row]) -> int:
     """The single integer of a result. Anything else is a failure, never a zero."""
-    if len(rows) == 1 and len(rows[0]) == 1:
-        value = rows[0][0]
-        if isinstance(value, int) and not isinstance(value, bool):
-            return value
-        if isinstance(value, Decimal) and value.is_finite() and value == int(value):
-            return int(value)
-    raise EngineFailed("the database did not answer a statement with one integer")
+    values = integers(rows)
+    if len(values) != 1:
+        raise EngineFailed(_NO_INTEGERS)
+    return values[0]
+
+
+def integers(rows: list[Row]) -> list[int]:
+    """The integers of a result's only row. Anything else is a failure."""
+    if len(rows) != 1:
+        raise EngineFailed(_NO_INTEGERS)
+    return [_integer(value) for value in rows[0]]
+
+
+def _integer(value: object) -> int:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if isinstance(value, Decimal) and value.is_finite() and value == int(value):
+        return int(value)
+    raise EngineFailed(_NO_INTEGERS)
 
 
 def verify_keys(

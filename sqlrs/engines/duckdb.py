@@ -20,7 +20,6 @@ from sqlrs.engines.duckdb_catalog import read_catalog
 from sqlrs.engines.files import FilePath, Keys, load_files
 from sqlrs.engines.watch import Outcome, Stop, ctrl_c_interrupts, watched
 from sqlrs.errors import EngineFailed, Interrupted, SqlrsError, UsageError
-from sqlrs.identifiers import identifier
 from sqlrs.templates import template
 
 _MEMORY = "memory"
@@ -35,12 +34,9 @@ class DuckDBSnapshot:
         self,
         connection: duckdb.DuckDBPyConnection,
         timeout: float | None,
-        *,
-        materialising: bool,
     ) -> None:
         self._connection = connection
         self._timeout = timeout
-        self._materialising = materialising
         self._interrupted = threading.Event()
 
     def scalar(self, statement: exp.Expression) -> int:
@@ -50,22 +46,6 @@ class DuckDBSnapshot:
     def rows(self, statement: exp.Expression) -> list[Row]:
         """Run a statement and fetch all its rows."""
         return self.run(statement.sql(dialect="duckdb"))
-
-    def materialise(self, name: str, statement: exp.Expression) -> None:
-        """Keep a statement's result as a temporary table until the snapshot ends."""
-        if not self._materialising:
-            raise ValueError("this snapshot was not begun with materialising=True")
-        if self.run(template("duckdb/name_taken.sql"), {"name": name}) != [(False,)]:
-            raise ValueError(f"there is already a table or view called {name}")
-        temporary = exp.Properties(expressions=[exp.TemporaryProperty()])
-        self.rows(
-            exp.Create(
-                this=exp.Table(this=identifier(name)),
-                kind="TABLE",
-                properties=temporary,
-                expression=statement,
-            )
-        )
 
     def run(self, sql: str, parameters: Mapping[str, str] | None = None) -> list[Row]:
         """Run a text and fetch all its rows."""
@@ -86,7 +66,7 @@ class DuckDBSnapshot:
         self._connection.interrupt()
 
     def end(self) -> None:
-        """Roll back, which drops the temporary tables, and close the connection."""
+        """Roll back and close the connection."""
         with suppress(duckdb.Error):
             self._connection.rollback()
         self._connection.close()
@@ -152,11 +132,11 @@ class DuckDBEngine:
             verify_keys(snapshot, catalog, keys)
 
     @contextmanager
-    def snapshot(self, *, materialising: bool = False) -> Iterator[DuckDBSnapshot]:
-        """Begin a snapshot; it ends, and its temporary tables go, with the context."""
+    def snapshot(self) -> Iterator[DuckDBSnapshot]:
+        """Begin a snapshot; it ends with the context."""
         with self._lock:
             duplicate = self._connection.cursor()
-            snapshot = DuckDBSnapshot(duplicate, self._timeout, materialising=materialising)
+            snapshot = DuckDBSnapshot(duplicate, self._timeout)
             self._open.add(snapshot)
         try:
             with ctrl_c_interrupts():

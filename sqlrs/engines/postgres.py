@@ -17,7 +17,6 @@ from sqlrs.engines.base import Row, one_integer, verify_keys
 from sqlrs.engines.postgres_catalog import read_catalog
 from sqlrs.engines.watch import ctrl_c_interrupts
 from sqlrs.errors import EngineFailed, Interrupted, SqlrsError, UsageError
-from sqlrs.identifiers import identifier
 from sqlrs.templates import template
 
 Connection = psycopg.Connection[Any]
@@ -27,14 +26,11 @@ _CANCEL_SECONDS = 5.0
 
 
 class PostgresSnapshot:
-    """One REPEATABLE READ transaction whose statements write nothing but temporary tables."""
+    """One REPEATABLE READ, READ ONLY transaction."""
 
-    def __init__(
-        self, connection: Connection, timeout: float | None, *, materialising: bool
-    ) -> None:
+    def __init__(self, connection: Connection, timeout: float | None) -> None:
         self._connection = connection
         self._timeout = timeout
-        self._materialising = materialising
         self._interrupted = threading.Event()
 
     def scalar(self, statement: exp.Expression) -> int:
@@ -43,26 +39,7 @@ class PostgresSnapshot:
 
     def rows(self, statement: exp.Expression) -> list[Row]:
         """Run a statement and fetch all its rows."""
-        text = statement.sql(dialect="postgres")
-        if not self._materialising:
-            return self.run(text)
-        self.run(template("postgres/read_only_part.sql"))
-        rows = self.run(text)
-        self.run(template("postgres/end_read_only_part.sql"))
-        return rows
-
-    def materialise(self, name: str, statement: exp.Expression) -> None:
-        """Keep a statement's result as a temporary table until the snapshot ends."""
-        if not self._materialising:
-            raise ValueError("this snapshot was not begun with materialising=True")
-        if self.run(template("postgres/name_taken.sql"), {"name": name}) != [(False,)]:
-            raise ValueError(f"there is already a table or view called {name}")
-        table = exp.Table(this=identifier(name))
-        temporary = exp.Properties(expressions=[exp.TemporaryProperty()])
-        create = exp.Create(this=table, kind="TABLE", properties=temporary, expression=statement)
-        self.run(create.sql(dialect="postgres"))
-        # Without statistics the planner takes every temporary table to be small.
-        self.run(exp.Analyze(this=table.copy()).sql(dialect="postgres"))
+        return self.run(statement.sql(dialect="postgres"))
 
     def run(self, sql: str, parameters: Mapping[str, object] | None = None) -> list[Row]:
         """Run a text and fetch all its rows."""
@@ -169,16 +146,15 @@ class PostgresEngine:
             verify_keys(snapshot, catalog, keys)
 
     @contextmanager
-    def snapshot(self, *, materialising: bool = False) -> Iterator[PostgresSnapshot]:
-        """Begin a snapshot; it ends, and its temporary tables go, with the context."""
+    def snapshot(self) -> Iterator[PostgresSnapshot]:
+        """Begin a snapshot; it ends with the context."""
         with self._lease() as connection, _own_transaction(connection):
-            snapshot = PostgresSnapshot(connection, self._timeout, materialising=materialising)
+            snapshot = PostgresSnapshot(connection, self._timeout)
             with self._lock:
                 self._open.add(snapshot)
             try:
                 with ctrl_c_interrupts():
-                    kind = "begin_materialising" if materialising else "begin"
-                    snapshot.run(template(f"postgres/{kind}.sql"))
+                    snapshot.run(template("postgres/begin.sql"))
                     self._configure(snapshot)
                     yield snapshot
             finally:

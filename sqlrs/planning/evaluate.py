@@ -1,22 +1,20 @@
-"""Residuals -> their values on one snapshot, each class of isomorphic residuals once."""
+"""Residuals -> their values on a snapshot, one by one or several in one statement."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
 
-from sqlrs.engines.base import Snapshot
-from sqlrs.isomorphism import representatives
+from sqlrs.engines.base import Snapshot, integers
 from sqlrs.planning.choose import choose
-from sqlrs.planning.factorise import Kept
-from sqlrs.planning.plan import Factorised, Plan, Pruned
-from sqlrs.planning.share import keep_shared
+from sqlrs.planning.plan import Plan
 from sqlrs.planning.smt import DEFAULT_SOLVER_SECONDS, Solved
 from sqlrs.planning.statistics import Statistics
+from sqlrs.planning.together import batches, together
+from sqlrs.query import Query
 from sqlrs.residuals import Members, Residual
-
-Progress = Callable[[int, int, str], None]
 
 
 @dataclass(frozen=True, repr=False)
@@ -31,56 +29,56 @@ class Evaluation:
     def __repr__(self) -> str:
         return "Evaluation(private)"
 
+    def copied(self, residual: Residual) -> Evaluation:
+        """The same for an isomorphic residual, at no further cost."""
+        if residual.members == self.residual.members:
+            return self
+        return replace(self, residual=residual, seconds=0.0)
 
-def evaluate(
-    residuals: Iterable[Residual],
-    snapshot: Snapshot,
-    *,
-    dialect: str,
-    how: str = "auto",
-    materialising: bool = False,
-    solver_seconds: float = DEFAULT_SOLVER_SECONDS,
-    progress: Progress | None = None,
-) -> list[Evaluation]:
-    """T_E of every residual, in the given order.
 
-    ``progress`` hears number, total and name of each statement before it runs. With
-    ``materialising``, for which the snapshot must have been begun, steps that several statements
-    share are kept as temporary tables.
-    """
-    wanted = list(residuals)
-    same = representatives(wanted)
-    chosen = list({r.members: r for r in same.values()}.values())
-    statistics = None
-    if how != "plain" and chosen:
-        statistics = Statistics.read(snapshot, chosen[0].query)
-    plans = [
-        choose(residual, statistics, how=how, dialect=dialect, solver_seconds=solver_seconds)
-        for residual in chosen
-    ]
-    kept = keep_shared(plans, snapshot, dialect) if materialising else {}
-    found: dict[Members, Evaluation] = {}
-    for position, plan in enumerate(plans, 1):
-        if progress is not None:
-            # Which plan it is follows from the data: whoever listens must not hear it.
-            progress(position, len(plans), str(plan.residual))
+@dataclass(frozen=True)
+class Evaluator:
+    """Evaluates residuals of one query on one snapshot, whose statistics it reads once."""
+
+    snapshot: Snapshot
+    query: Query
+    dialect: str
+    how: str = "auto"
+    solver_seconds: float = DEFAULT_SOLVER_SECONDS
+
+    @cached_property
+    def statistics(self) -> Statistics | None:
+        """Sizes and repetition; a plain plan needs none."""
+        return None if self.how == "plain" else Statistics.read(self.snapshot, self.query)
+
+    def __call__(self, residual: Residual) -> Evaluation:
+        """Plan one residual and run its statement."""
+        plan = self._plan(residual)
         start = time.perf_counter()
-        value = _value(plan, kept, snapshot)
-        seconds = time.perf_counter() - start
-        found[plan.residual.members] = Evaluation(plan.residual, value, plan, seconds)
-    evaluations = []
-    for residual in wanted:
-        done = found[same[residual.members].members]
-        if done.residual.members == residual.members:
-            evaluations.append(done)
-        else:
-            evaluations.append(Evaluation(residual, done.value, done.plan, 0.0))
-    return evaluations
+        value = self._value(plan)
+        return Evaluation(residual, value, plan, time.perf_counter() - start)
 
+    def together(self, residuals: Iterable[Residual]) -> dict[Members, int]:
+        """The values of several residuals, in few statements that share their work."""
+        found: dict[Members, int] = {}
+        for batch in batches(map(self._plan, residuals)):
+            if isinstance(batch, list):
+                values = integers(self.snapshot.rows(together(batch, self.dialect)))
+                found |= zip((plan.residual.members for plan in batch), values, strict=True)
+            else:
+                found[batch.residual.members] = self._value(batch)
+        return found
 
-def _value(plan: Plan, kept: Kept, snapshot: Snapshot) -> int:
-    if isinstance(plan, Solved):
-        return plan.solve(snapshot.rows(plan.statement()))
-    if isinstance(plan, Factorised | Pruned):
-        return snapshot.scalar(plan.statement(kept))
-    return snapshot.scalar(plan.statement())
+    def _plan(self, residual: Residual) -> Plan:
+        return choose(
+            residual,
+            self.statistics,
+            how=self.how,
+            dialect=self.dialect,
+            solver_seconds=self.solver_seconds,
+        )
+
+    def _value(self, plan: Plan) -> int:
+        if isinstance(plan, Solved):
+            return plan.solve(self.snapshot.rows(plan.statement()))
+        return self.snapshot.scalar(plan.statement())

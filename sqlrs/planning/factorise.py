@@ -147,8 +147,10 @@ class Statement:
         counts: list[exp.Expression] = []
         where: list[exp.Expression] = []
         taken: set[str] = set()
+        inputs: list[Places] = []
         for one in _connected(join.inputs):
             source, own, here, count = self._source(one, taken)
+            inputs.append(own)
             equal = [
                 exp.EQ(this=places[v].copy(), expression=p.copy())
                 for v, p in sorted(own.items())
@@ -163,7 +165,10 @@ class Statement:
                 select = select.join(source, on=emit.conjunction(equal), copy=False)
             else:
                 select = select.join(source, join_type="cross", copy=False)
-        where += [condition_tree(c, places) for c in join.conditions]
+        for condition in join.conditions:
+            # A condition on one input is a filter there; on several, engines misjudge the join.
+            alone = (own for own in inputs if condition.variables <= own.keys())
+            where.append(condition_tree(condition, next(alone, places)))
         if where:
             select = select.where(emit.conjunction(where), copy=False)
         return select, places, counts

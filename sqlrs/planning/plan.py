@@ -78,9 +78,19 @@ class Factorised:
         """The steps that depend on tables alone, innermost first."""
         return table_steps([self.total])
 
-    def statement(self, kept: Kept | None = None) -> exp.Select:
-        """The steps as CTEs, then the count or the largest count. ``kept`` steps are tables."""
-        building = Statement(self.dialect, table_names(self.residual), kept or {})
+    @property
+    def cost(self) -> float:
+        """What the planner expects."""
+        return self.total.cost
+
+    def statement(
+        self, kept: Kept | None = None, taken: frozenset[str] = frozenset()
+    ) -> exp.Select:
+        """The steps as CTEs, then the count or the largest count.
+
+        ``kept`` steps are there already; their names are among those ``taken``.
+        """
+        building = Statement(self.dialect, table_names(self.residual) | taken, kept or {})
         rows, _ = building.totals(self.total)
         return building.finished(largest(building, rows, bool(self.residual.boundary)))
 
@@ -105,9 +115,19 @@ class Pruned:
         """The steps that depend on tables alone, innermost first."""
         return table_steps(self.pruning.sums)
 
-    def statement(self, kept: Kept | None = None) -> exp.Select:
-        """Bounds, seeds, survivors and the largest count, in one statement."""
-        building = Statement(self.dialect, table_names(self.residual), kept or {})
+    @property
+    def cost(self) -> float:
+        """What the planner expects for a maximum that stands out."""
+        return self.pruning.cost
+
+    def statement(
+        self, kept: Kept | None = None, taken: frozenset[str] = frozenset()
+    ) -> exp.Select:
+        """Bounds, seeds, survivors and the largest count, in one statement.
+
+        ``kept`` steps are there already; their names are among those ``taken``.
+        """
+        building = Statement(self.dialect, table_names(self.residual) | taken, kept or {})
         return pruned_statement(self.pruning, building)
 
     def lines(self) -> list[str]:

@@ -1,6 +1,6 @@
 """Sizes of tables and repetition in columns: read once per snapshot, to guide plans only.
 
-All of it is private. It decides how a value is computed, never which value.
+All of it is private. It decides what is computed and how, never with which result.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from sqlrs.catalog import Table
 from sqlrs.engines.base import Snapshot
+from sqlrs.equalities import behave_alike
 from sqlrs.identifiers import column, identifier
 from sqlrs.query import Query, Variable
 
@@ -45,10 +46,14 @@ class Repetition:
 
 @dataclass(frozen=True, repr=False)
 class Statistics:
-    """Rows of each table and the repetition in each joined column."""
+    """Rows of each table, the repetition in each joined column, and what of it is exact.
+
+    ``frequencies`` are the largest ones of columns that were read as a whole.
+    """
 
     rows: Mapping[_Identity, float] = field(default_factory=dict)
     columns: Mapping[tuple[_Identity, str], Repetition] = field(default_factory=dict)
+    frequencies: Mapping[tuple[_Identity, str], int] = field(default_factory=dict)
 
     GUESSED_ROWS = 100_000.0
 
@@ -69,6 +74,14 @@ class Statistics:
             return Repetition.unique(rows)
         return Repetition.guessed(rows)
 
+    def count(self, table: Table) -> int:
+        """The exact number of rows."""
+        return int(self.rows[table.identity])
+
+    def most_frequent(self, table: Table, name: str) -> int:
+        """A limit of the rows with one value in a column: exact where the column was read."""
+        return self.frequencies.get((table.identity, name), self.count(table))
+
     @classmethod
     def read(cls, snapshot: Snapshot, query: Query) -> Statistics:
         """Two statements: the sizes of all tables, then the joined columns of those that matter."""
@@ -82,6 +95,7 @@ class Statistics:
             if rows[table.identity] > _SMALL and frozenset({name}) not in table.keys
         ]
         columns: dict[tuple[_Identity, str], Repetition] = {}
+        frequencies: dict[tuple[_Identity, str], int] = {}
         if wanted:
             rates = [min(1.0, _SAMPLE / rows[table.identity]) for table, _ in wanted]
             found = snapshot.rows(
@@ -94,7 +108,10 @@ class Statistics:
                 i, distinct, seen, squares, most = (int(cast(int, v)) for v in row)
                 table, name = wanted[i]
                 columns[table.identity, name] = _scaled(distinct, seen, squares, most, rates[i])
-        return cls(rows, columns)
+                # Of other types, groups may be finer than what a join takes for equal.
+                if rates[i] == 1.0 and behave_alike([table.column(name).type]):
+                    frequencies[table.identity, name] = most
+        return cls(rows, columns, frequencies)
 
 
 def _joined_columns(query: Query) -> list[tuple[Table, str]]:

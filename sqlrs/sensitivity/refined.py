@@ -25,6 +25,8 @@ from sqlrs.sensitivity.steps import Group, Recursion, Roles, Vector, apply, comp
 # groups the lattice has, and when distances are so many that RS has to do.
 MAX_LATTICE_WORK = 4_000_000
 MAX_WORK = 100_000_000
+# About ten milliseconds: a bound that may be computed again after every statement.
+_QUICK_WORK = 20_000
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,7 @@ class Method:
     ceiling: Ceiling
     degrees: Distances
     lattice: bool
+    work: int
 
 
 def reached(residuals: Residuals) -> tuple[Members, ...]:
@@ -80,6 +83,12 @@ def released_sensitivity(
     return min(refined, plain, key=lambda bound: bound.value)
 
 
+def is_quick(residuals: Residuals, weights: Weights) -> bool:
+    """Whether ``released_sensitivity`` takes a few milliseconds; no data."""
+    method = choose_method(compile_recursion(residuals), weights)
+    return method is not None and method.lattice and method.work <= _QUICK_WORK
+
+
 def choose_method(recursion: Recursion, weights: Weights) -> Method | None:
     """The finest grouping of the private tables whose distances are not too many; no data.
 
@@ -96,8 +105,9 @@ def choose_method(recursion: Recursion, weights: Weights) -> Method | None:
         # The search seldom goes farther than twice the turning point in any direction.
         distances = prod(2 * turning_point(degree, weights) + 2 for degree in degrees)
         once = sum(step.cost + len(recursion.coordinates) for step in steps)
-        if distances * once <= (MAX_LATTICE_WORK if count > 1 else MAX_WORK):
-            return Method(groups, ceiling, degrees, lattice=len(groups) == len(steps))
+        work = distances * once
+        if work <= (MAX_LATTICE_WORK if count > 1 else MAX_WORK):
+            return Method(groups, ceiling, degrees, len(groups) == len(steps), work)
     return None
 
 

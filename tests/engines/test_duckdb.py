@@ -202,22 +202,6 @@ def test_a_snapshot_writes_nothing(connection: duckdb.DuckDBPyConnection) -> Non
             snapshot.rows(statement(text))
 
 
-def test_temporary_tables_last_as_long_as_the_snapshot(
-    connection: duckdb.DuckDBPyConnection,
-) -> None:
-    connection.execute("CREATE TABLE t (a INT); INSERT INTO t VALUES (3), (4)")
-    with closing(open_engine(connection)) as engine:
-        with engine.snapshot(materialising=True) as snapshot:
-            snapshot.materialise("kept", statement("SELECT max(a) AS m FROM main.t"))
-            assert snapshot.scalar(statement("SELECT m FROM kept")) == 4
-            with pytest.raises(ValueError, match="already"):
-                snapshot.materialise("T", statement("SELECT 1 AS a"))
-        with pytest.raises(EngineFailed), engine.snapshot() as snapshot:
-            snapshot.scalar(statement("SELECT m FROM kept"))
-        with engine.snapshot() as snapshot, pytest.raises(ValueError, match="materialising"):
-            snapshot.materialise("kept", statement("SELECT 1 AS m"))
-
-
 def test_a_scalar_is_one_integer_or_a_failure(connection: duckdb.DuckDBPyConnection) -> None:
     with closing(open_engine(connection)) as engine, engine.snapshot() as snapshot:
         wide = "SELECT sum(x) FROM (VALUES (9223372036854775807), (9223372036854775807)) AS v(x)"
@@ -292,9 +276,6 @@ def test_a_file_is_opened_for_reading(database_file: Path) -> None:
     with closing(open_engine(f"duckdb:///{database_file}")) as engine:
         assert [t.label for t in engine.catalog().tables] == ["main.t"]
         assert count(engine, "SELECT count(*) FROM main.t") == 2
-        with engine.snapshot(materialising=True) as snapshot:
-            snapshot.materialise("kept", statement("SELECT a FROM main.t"))
-            assert snapshot.scalar(statement("SELECT count(*) FROM kept")) == 2
         # Another reader is let in at the same time.
         with closing(open_engine(f"duckdb:///{database_file}")) as second:
             assert count(second, "SELECT count(*) FROM main.t") == 2
@@ -360,8 +341,8 @@ def test_past_the_memory_limit_is_a_clear_error() -> None:
 def test_what_is_spilled_is_for_this_user_only_and_goes(tmp_path: Path) -> None:
     distinct = "SELECT DISTINCT range AS a, hash(range) AS b FROM range(6000000)"
     engine = open_engine("duckdb://", memory_limit="100MB", threads=1, temp_directory=tmp_path)
-    with engine.snapshot(materialising=True) as snapshot:
-        snapshot.materialise("big", statement(distinct))
+    with engine.snapshot() as snapshot:
+        snapshot.rows(statement(f"CREATE TEMPORARY TABLE big AS {distinct}"))
         assert snapshot.scalar(statement("SELECT count(*) FROM big")) == 6_000_000
         (spill,) = tmp_path.iterdir()
         assert list(spill.iterdir()) and spill.stat().st_mode & 0o077 == 0

@@ -269,48 +269,24 @@ def test_equality_of_a_type_outside_the_search_path_is_its_own(
 
 def test_a_snapshot_does_not_see_later_changes(owner: psycopg.Connection, any_db: str) -> None:
     owner.execute("CREATE TABLE t (a int); INSERT INTO t VALUES (1)")
-    for materialising in (False, True):
-        with (
-            closing(open_engine(any_db)) as engine,
-            engine.snapshot(materialising=materialising) as snapshot,
-        ):
-            before = snapshot.scalar(COUNT)
-            owner.execute("INSERT INTO t VALUES (2)")
-            assert snapshot.scalar(COUNT) == before
+    with closing(open_engine(any_db)) as engine, engine.snapshot() as snapshot:
+        before = snapshot.scalar(COUNT)
+        owner.execute("INSERT INTO t VALUES (2)")
+        assert snapshot.scalar(COUNT) == before
 
 
-@pytest.mark.parametrize("materialising", [False, True])
 @pytest.mark.parametrize(
     "text", ["INSERT INTO public.t VALUES (1)", "CREATE TABLE public.u (a int)", "DROP TABLE t"]
 )
-def test_a_snapshot_writes_nothing(
-    owner: psycopg.Connection, any_db: str, materialising: bool, text: str
-) -> None:
+def test_a_snapshot_writes_nothing(owner: psycopg.Connection, any_db: str, text: str) -> None:
     owner.execute("CREATE TABLE t (a int)")
     with (
         closing(open_engine(any_db)) as engine,
         pytest.raises(EngineFailed, match="25006"),
-        engine.snapshot(materialising=materialising) as snapshot,
+        engine.snapshot() as snapshot,
     ):
         snapshot.rows(statement(text))
     assert owner.execute("SELECT count(*) FROM t").fetchone() == (0,)
-
-
-def test_temporary_tables_last_as_long_as_the_snapshot(
-    owner: psycopg.Connection, any_db: str
-) -> None:
-    owner.execute("CREATE TABLE t (a int); INSERT INTO t VALUES (3), (4)")
-    with closing(open_engine(any_db)) as engine:
-        with engine.snapshot(materialising=True) as snapshot:
-            assert snapshot.scalar(COUNT) == 2
-            snapshot.materialise("kept", statement("SELECT max(a) AS m FROM public.t"))
-            assert snapshot.scalar(statement("SELECT m FROM kept")) == 4
-            with pytest.raises(ValueError, match="already"):
-                snapshot.materialise("t", statement("SELECT 1 AS a"))
-        with pytest.raises(EngineFailed), engine.snapshot() as snapshot:
-            snapshot.scalar(statement("SELECT m FROM kept"))
-        with engine.snapshot() as snapshot, pytest.raises(ValueError, match="materialising"):
-            snapshot.materialise("kept", statement("SELECT 1 AS m"))
 
 
 def test_settings_are_pinned_inside_and_gone_after(any_db: str) -> None:

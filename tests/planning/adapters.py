@@ -17,7 +17,6 @@ class Direct:
     def __init__(self, connection: duckdb.DuckDBPyConnection | psycopg.Connection) -> None:
         self.connection = connection
         self.dialect = "duckdb" if isinstance(connection, duckdb.DuckDBPyConnection) else "postgres"
-        self.kept: list[str] = []
 
     def scalar(self, statement: exp.Expression) -> int:
         [[value]] = self.rows(statement)
@@ -28,19 +27,8 @@ class Direct:
     def rows(self, statement: exp.Expression) -> list[tuple[object, ...]]:
         return self.run(statement.sql(dialect=self.dialect))
 
-    def materialise(self, name: str, statement: exp.Expression) -> None:
-        self.kept.append(name)
-        self.connection.execute(
-            f"CREATE TEMPORARY TABLE {name} AS {statement.sql(dialect=self.dialect)}"
-        )
-
     def run(self, sql: str) -> list[tuple[object, ...]]:
         return self.connection.execute(sql).fetchall()
-
-    def drop_kept(self) -> None:
-        for name in self.kept:
-            self.connection.execute(f"DROP TABLE {name}")
-        self.kept.clear()
 
     def fill(self, table: Table, rows: Iterable[Sequence[object]]) -> None:
         """Create the table anew with the given rows."""

@@ -85,7 +85,7 @@ class World:
         return [one_integer([(value,)]) for value in row]
 
     @contextmanager
-    def snapshot(self, *, materialising: bool = False) -> Iterator[_Snapshot]:
+    def snapshot(self) -> Iterator[_Snapshot]:
         """The seam that `measure` reads through; nothing else writes here."""
         yield _Snapshot(self)
 
@@ -100,9 +100,6 @@ class _Snapshot:
     def rows(self, statement: exp.Expression) -> list[Row]:
         return self.world.connection.execute(statement.sql(dialect="duckdb")).fetchall()
 
-    def materialise(self, name: str, statement: exp.Expression) -> None:
-        raise NotImplementedError
-
 
 @dataclass(frozen=True)
 class _Recorder(_Snapshot):
@@ -112,7 +109,7 @@ class _Recorder(_Snapshot):
     dialect = "duckdb"
 
     @contextmanager
-    def snapshot(self, *, materialising: bool = False) -> Iterator[_Recorder]:
+    def snapshot(self) -> Iterator[_Recorder]:
         yield self
 
     def scalar(self, statement: exp.Expression) -> int:

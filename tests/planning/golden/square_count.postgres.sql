@@ -13,7 +13,7 @@ WITH edge1_edge4_per_b_d AS MATERIALIZED (
   JOIN edge AS edge4
     ON edge1.src = edge4.dst
   WHERE
-    edge1.src <> edge1.dst AND edge1.src <> edge4.src AND edge1.dst <> edge4.src
+    edge1.src <> edge1.dst AND edge4.dst <> edge4.src AND edge1.dst <> edge4.src
   GROUP BY
     edge1.dst,
     edge4.src

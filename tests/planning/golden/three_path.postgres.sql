@@ -63,7 +63,7 @@ WITH edge2_edge3_per_b AS MATERIALIZED (
   JOIN edge AS edge2
     ON edge1.b = edge2.src
   WHERE
-    edge1.b <> edge2.dst
+    edge2.src <> edge2.dst
   GROUP BY
     edge2.dst
 ), bound_d AS MATERIALIZED (
@@ -74,7 +74,7 @@ WITH edge2_edge3_per_b AS MATERIALIZED (
   JOIN edge AS edge3
     ON edge1_edge2_per_c.c = edge3.src
   WHERE
-    edge1_edge2_per_c.c <> edge3.dst
+    edge3.src <> edge3.dst
   GROUP BY
     edge3.dst
 ), seeds_a AS MATERIALIZED (
@@ -93,7 +93,7 @@ WITH edge2_edge3_per_b AS MATERIALIZED (
   JOIN edge AS edge1
     ON seeds_a.a = edge1.src
   WHERE
-    seeds_a.a <> edge1.dst
+    edge1.src <> edge1.dst
 ), seeds_a_edge1_edge2_per_a_c AS MATERIALIZED (
   SELECT
     seeds_a_edge1_per_a_b.a AS a,
@@ -103,7 +103,7 @@ WITH edge2_edge3_per_b AS MATERIALIZED (
   JOIN edge AS edge2
     ON seeds_a_edge1_per_a_b.b = edge2.src
   WHERE
-    seeds_a_edge1_per_a_b.a <> edge2.dst AND seeds_a_edge1_per_a_b.b <> edge2.dst
+    seeds_a_edge1_per_a_b.a <> edge2.dst AND edge2.src <> edge2.dst
   GROUP BY
     seeds_a_edge1_per_a_b.a,
     edge2.dst
@@ -126,7 +126,7 @@ WITH edge2_edge3_per_b AS MATERIALIZED (
   JOIN edge AS edge2
     ON seeds_a.a = edge2.dst
   WHERE
-    seeds_a.a <> edge2.src
+    edge2.dst <> edge2.src
 ), corrected_a_d AS MATERIALIZED (
   SELECT
     seeds_a_edge1_edge2_per_a_c.a AS a,
@@ -136,8 +136,7 @@ WITH edge2_edge3_per_b AS MATERIALIZED (
   JOIN edge AS edge3
     ON seeds_a_edge1_edge2_per_a_c.c = edge3.src
   WHERE
-    seeds_a_edge1_edge2_per_a_c.a <> edge3.dst
-    AND seeds_a_edge1_edge2_per_a_c.c <> edge3.dst
+    seeds_a_edge1_edge2_per_a_c.a <> edge3.dst AND edge3.src <> edge3.dst
   GROUP BY
     seeds_a_edge1_edge2_per_a_c.a,
     edge3.dst
@@ -199,7 +198,7 @@ WITH edge2_edge3_per_b AS MATERIALIZED (
   JOIN edge AS edge1
     ON survivors_a.a = edge1.src
   WHERE
-    survivors_a.a <> edge1.dst
+    edge1.src <> edge1.dst
 ), survivors_a_edge1_edge2_per_a_c AS MATERIALIZED (
   SELECT
     survivors_a_edge1_per_a_b.a AS a,
@@ -209,8 +208,7 @@ WITH edge2_edge3_per_b AS MATERIALIZED (
   JOIN edge AS edge2
     ON survivors_a_edge1_per_a_b.b = edge2.src
   WHERE
-    survivors_a_edge1_per_a_b.a <> edge2.dst
-    AND survivors_a_edge1_per_a_b.b <> edge2.dst
+    survivors_a_edge1_per_a_b.a <> edge2.dst AND edge2.src <> edge2.dst
   GROUP BY
     survivors_a_edge1_per_a_b.a,
     edge2.dst
@@ -222,7 +220,7 @@ WITH edge2_edge3_per_b AS MATERIALIZED (
   JOIN edge AS edge3
     ON survivors_d.d = edge3.dst
   WHERE
-    edge3.src <> survivors_d.d
+    edge3.src <> edge3.dst
 ), edge1_survivors_a_survivors_d_per_a_d AS MATERIALIZED (
   SELECT
     edge1.src AS a,
@@ -259,7 +257,7 @@ WITH edge2_edge3_per_b AS MATERIALIZED (
   JOIN edge AS edge2
     ON survivors_a.a = edge2.dst
   WHERE
-    survivors_a.a <> edge2.src
+    edge2.dst <> edge2.src
 ), corrected_a_d_2 AS MATERIALIZED (
   SELECT
     survivors_a_edge1_edge2_per_a_c.a AS a,

@@ -38,7 +38,7 @@ WITH bound_a AS MATERIALIZED (
   JOIN edge AS edge2
     ON edge1.b = edge2.src
   WHERE
-    edge1.b <> edge2.dst
+    edge2.src <> edge2.dst
   GROUP BY
     edge2.dst
 ), seeds_a AS MATERIALIZED (
@@ -57,7 +57,7 @@ WITH bound_a AS MATERIALIZED (
   JOIN edge AS edge1
     ON seeds_a.a = edge1.src
   WHERE
-    seeds_a.a <> edge1.dst
+    edge1.src <> edge1.dst
 ), seed_results AS MATERIALIZED (
   SELECT
     seeds_a_edge1_per_a_b.a AS a,
@@ -67,7 +67,7 @@ WITH bound_a AS MATERIALIZED (
   JOIN edge AS edge2
     ON seeds_a_edge1_per_a_b.b = edge2.src
   WHERE
-    seeds_a_edge1_per_a_b.a <> edge2.dst AND seeds_a_edge1_per_a_b.b <> edge2.dst
+    seeds_a_edge1_per_a_b.a <> edge2.dst AND edge2.src <> edge2.dst
   GROUP BY
     seeds_a_edge1_per_a_b.a,
     edge2.dst
@@ -102,7 +102,7 @@ WITH bound_a AS MATERIALIZED (
   JOIN edge AS edge1
     ON survivors_a.a = edge1.src
   WHERE
-    survivors_a.a <> edge1.dst
+    edge1.src <> edge1.dst
 ), survivors_c_edge2_per_b_c AS MATERIALIZED (
   SELECT
     edge2.src AS b,
@@ -111,7 +111,7 @@ WITH bound_a AS MATERIALIZED (
   JOIN edge AS edge2
     ON survivors_c.c = edge2.dst
   WHERE
-    edge2.src <> survivors_c.c
+    edge2.src <> edge2.dst
 ), survivor_results AS MATERIALIZED (
   SELECT
     survivors_a_edge1_per_a_b.a AS a,

@@ -1,2 +1,0 @@
--- A snapshot with temporary tables, which PostgreSQL creates in no READ ONLY transaction.
-BEGIN ISOLATION LEVEL REPEATABLE READ READ WRITE

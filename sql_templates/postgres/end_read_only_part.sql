@@ -1,2 +1,0 @@
--- Ends the read-only part.
-RELEASE SAVEPOINT sqlrs_read_only
