@@ -8,8 +8,9 @@ sets one is a single relation: engines join that way, and a result that both sid
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations
 
 from sqlrs.planning.estimate import (
@@ -18,11 +19,11 @@ from sqlrs.planning.estimate import (
     GROUP_ROW,
     PROBE,
     STEP,
+    LeafSize,
     Mask,
     Sized,
     extended,
     grouped,
-    leaf_size,
     mask_of,
 )
 from sqlrs.planning.problem import Condition, Problem
@@ -45,7 +46,7 @@ class Decomposition:
 class _Part:
     """A set of leaves joined so far, not yet grouped: its inputs, expected rows and cost."""
 
-    __slots__ = ("cost", "inputs", "leaves", "rows", "small", "weight")
+    __slots__ = ("_norms", "cost", "inputs", "leaves", "present", "rows", "small", "weight")
 
     def __init__(self, leaves: Mask, inputs: tuple[_Step, ...], rows: float, cost: float) -> None:
         self.leaves = leaves
@@ -53,12 +54,25 @@ class _Part:
         self.rows = rows
         self.cost = cost
         self.weight = cost + GROUP_ROW * rows
-        self.small = any(step.small for step in inputs)
+        self.small = False
+        # The variables that are not summed out yet.
+        self.present: Mask = 0
+        for step in inputs:
+            self.present |= step.sized.mask
+            self.small |= step.small
+        self._norms: Mapping[Mask, float] | None = None
 
     @property
-    def present(self) -> Mask:
-        """The variables that are not summed out yet."""
-        return sum_of(step.sized.mask for step in self.inputs)
+    def norms(self) -> Mapping[Mask, float]:
+        """The largest norm of each variable."""
+        if self._norms is None:
+            first, *rest = self.inputs
+            norms = first.sized.norms
+            for step in rest:
+                more = step.sized.norms
+                norms = {**norms, **{b: max(n, norms.get(b, 0.0)) for b, n in more.items()}}
+            self._norms = norms
+        return self._norms
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,42 +90,123 @@ def decompose(
     problem: Problem, statistics: Statistics, forced: frozenset[Inequality]
 ) -> Decomposition:
     """The cheapest tree found in which the ``forced`` inequalities are read inside one bag."""
-    return _Search(problem, statistics, forced).best()
+    number = numbered(problem)
+    found = cheapest(*structure(problem, statistics, forced, number))
+    return _Writer(problem, found.search, tuple(number)).decomposition(found.part, found.cost)
+
+
+# Leaves, free variables, sets of variables that conditions need together, outputs.
+Structure = tuple[tuple[LeafSize, ...], Mask, tuple[Mask, ...], Mask | None]
+
+
+def numbered(problem: Problem) -> dict[Variable, int]:
+    """The variables by number, in the order of the leaves, so that names do not matter."""
+    number: dict[Variable, int] = {}
+    for leaf in problem.leaves:
+        for _, variable in leaf.columns:
+            number.setdefault(variable, len(number))
+    return number
+
+
+def structure(
+    problem: Problem,
+    statistics: Statistics,
+    forced: frozenset[Inequality],
+    number: Mapping[Variable, int],
+) -> Structure:
+    """All that the cheapest tree depends on."""
+    kept: list[Condition] = [*problem.others, *forced]
+    free = mask_of(problem.free, number)
+    return (
+        tuple([LeafSize.of(leaf, statistics, number) for leaf in problem.leaves]),
+        free,
+        tuple(sorted({mask_of(c.variables, number) for c in kept})),
+        None if problem.output is None else mask_of(problem.output, number) | free,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """The search that found a part, the part, and its cost with the last grouping."""
+
+    search: _Search
+    part: _Part
+    cost: float
+
+
+@lru_cache(maxsize=4096)
+def cheapest(
+    leaves: tuple[LeafSize, ...], free: Mask, spans: tuple[Mask, ...], output: Mask | None
+) -> _Found:
+    """The search without names: a release plans many problems that differ in names only."""
+    search = _Search(leaves, free, spans, output)
+    part = search.best()
+    return _Found(search, part, part.cost + search.finish(part))
+
+
+class _Writer:
+    """Parts with the names of one problem."""
+
+    def __init__(self, problem: Problem, search: _Search, names: tuple[Variable, ...]) -> None:
+        self.problem = problem
+        self.search = search
+        self.names = names
+
+    def decomposition(self, part: _Part, cost: float) -> Decomposition:
+        """The tree with its conditions."""
+        join, held = placed(self._join(part), self.problem.conditions)
+        return Decomposition(join, cost, self.problem.inequalities - held)
+
+    def _join(self, part: _Part) -> Join:
+        return Join(tuple(self._input(step) for step in part.inputs))
+
+    def _input(self, step: _Step) -> Input:
+        if step.part is None:
+            return self.problem.leaves[step.leaf]
+        keep, distinct = self.search.kept(step.part)
+        if step.keep != keep:
+            distinct = None if distinct is None else step.keep
+        return Grouping(
+            self._join(step.part),
+            self._named(step.keep),
+            None if distinct is None else self._named(distinct),
+            self.problem.output,
+        )
+
+    def _named(self, mask: Mask) -> frozenset[Variable]:
+        return frozenset(v for i, v in enumerate(self.names) if mask >> i & 1)
 
 
 class _Search:
-    def __init__(
-        self, problem: Problem, statistics: Statistics, forced: frozenset[Inequality]
-    ) -> None:
-        self.problem = problem
-        self.names: tuple[Variable, ...] = problem.variables
-        number = {v: i for i, v in enumerate(self.names)}
-        self.free = mask_of(problem.free, number)
-        self.sizes = [leaf_size(leaf, statistics, number) for leaf in problem.leaves]
-        self.everything = (1 << len(self.sizes)) - 1
-        kept: list[Condition] = [*problem.others, *forced]
-        self.spans = [mask_of(c.variables, number) for c in kept]
-        self.held: dict[Mask, Mask] = {}
-        self.output = (
-            None if problem.output is None else mask_of(problem.output, number) | self.free
-        )
+    """The sizes of a problem's leaves and the variables, by number, that a tree must heed."""
 
-    def best(self) -> Decomposition:
+    def __init__(
+        self,
+        leaves: tuple[LeafSize, ...],
+        free: Mask,
+        spans: tuple[Mask, ...],
+        output: Mask | None,
+    ) -> None:
+        self.free = free
+        self.sizes = [leaf.sized() for leaf in leaves]
+        self.steps = [
+            _Step(size, leaf=i, small=leaf.restricting)
+            for i, (leaf, size) in enumerate(zip(leaves, self.sizes, strict=True))
+        ]
+        self.everything = (1 << len(self.sizes)) - 1
+        self.spans = spans
+        self.held: dict[Mask, Mask] = {}
+        self.output = output
+
+    def best(self) -> _Part:
+        """All leaves joined in the cheapest way found."""
         parts = [self._component(component) for component in self._components()]
         if len(parts) == 1:
-            part = parts[0]
-        else:
-            steps = [self._step(part) for part in parts]
-            rows = math.prod(s.sized.rows for s in steps)
-            cost = rows + sum(_grouping_cost(p, s) for p, s in zip(parts, steps, strict=True))
-            part = _Part(self.everything, tuple(steps), rows, cost)
-        join, held = placed(self._join(part), self.problem.conditions)
-        missing = frozenset(self.problem.conditions) - held
-        return Decomposition(
-            join,
-            part.cost + self._finish(part),
-            frozenset(c for c in missing if isinstance(c, Inequality)),
-        )
+            return parts[0]
+        steps = [self._step(part) for part in parts]
+        rows = math.prod(s.sized.rows for s in steps)
+        cost = rows + sum(_grouping_cost(p, s) for p, s in zip(parts, steps, strict=True))
+        return _Part(self.everything, tuple(steps), rows, cost)
 
     def _components(self) -> list[Mask]:
         remaining, found = self.everything, []
@@ -147,11 +242,7 @@ class _Search:
         return self._greedy(component)
 
     def _single(self, i: int) -> _Part:
-        return _Part(1 << i, (self._leaf(i),), self.sizes[i].rows, 0.0)
-
-    def _leaf(self, i: int) -> _Step:
-        small = isinstance(self.problem.leaves[i].table, str)
-        return _Step(self.sizes[i], leaf=i, small=small)
+        return _Part(1 << i, (self.steps[i],), self.sizes[i].rows, 0.0)
 
     def _exhaustive(self, component: Mask) -> _Part:
         table: dict[Mask, list[_Part]] = {}
@@ -162,25 +253,25 @@ class _Search:
                 raw = self._single(chosen[0]) if size == 1 else self._best_split(leaves, table)
                 if raw is not None:
                     table[leaves] = [raw] if leaves == component else self._options(raw)
-        return min(table[component], key=lambda part: part.cost + self._finish(part))
+        return table[component][0]
 
     def _best_split(self, leaves: Mask, table: dict[Mask, list[_Part]]) -> _Part | None:
         """The cheapest join of two parts that make up ``leaves``, None if nothing connects them."""
         best: _Part | None = None
         least = math.inf
         for half in _halves(leaves):
-            others = table.get(leaves ^ half)
-            if others is None or half not in table or not self._touch(half, leaves ^ half):
+            ones, others = table.get(half), table.get(leaves ^ half)
+            if ones is None or others is None or not self._touch(half, leaves ^ half):
                 continue
-            for one in table[half]:
+            for one in ones:
                 for other in others:
                     # Equal steps of both sides cost once, so the sum of costs is no lower bound.
-                    if max(one.cost, other.cost) >= least:
+                    if one.cost >= least or other.cost >= least:
                         continue
                     if len(one.inputs) > 1 and len(other.inputs) > 1:
                         continue
-                    part = self._joined(one, other)
-                    if part.weight < least:
+                    part = self._joined(one, other, least)
+                    if part is not None:
                         best, least = part, part.weight
         return best
 
@@ -205,13 +296,14 @@ class _Search:
         return parts[0][0]
 
     def _best_pair(self, left: list[_Part], right: list[_Part]) -> _Part:
-        options = [
-            self._joined(one, other)
-            for one in left
-            for other in right
-            if len(one.inputs) == 1 or len(other.inputs) == 1
-        ]
-        return min(options, key=lambda part: part.weight)
+        best: _Part | None = None
+        for one in left:
+            for other in right:
+                if len(one.inputs) == 1 or len(other.inputs) == 1:
+                    least = math.inf if best is None else best.weight
+                    best = self._joined(one, other, least) or best
+        assert best is not None
+        return best
 
     def _options(self, part: _Part) -> list[_Part]:
         """The part as it is, grouped, and grouped after a filter by leaves that the rest joins."""
@@ -241,15 +333,16 @@ class _Search:
 
         Such a leaf counts a combination once or not at all, so reading it twice changes nothing.
         """
-        there = part.present
+        there, norms = part.present, part.norms
         inputs, rows, cost = part.inputs, part.rows, part.cost
         for i, size in enumerate(self.sizes):
             if part.leaves >> i & 1 or size.mask & ~there or not size.keys:
                 continue
-            filtered = extended(rows, [s.sized for s in inputs], size)
+            filtered = extended(rows, there, norms, size)
             cost += BUILD * size.rows + PROBE * rows + filtered
             rows = filtered
-            inputs = (*inputs, self._leaf(i))
+            inputs = (*inputs, self.steps[i])
+            norms = {**norms, **{b: max(n, norms[b]) for b, n in size.norms.items()}}
         if len(inputs) == len(part.inputs):
             return None
         return _Part(part.leaves, inputs, rows, cost)
@@ -258,14 +351,14 @@ class _Search:
         return _Part(part.leaves, (step,), step.sized.rows, _grouping_cost(part, step))
 
     def _step(self, part: _Part) -> _Step:
-        keep, _ = self._kept(part)
+        keep, _ = self.kept(part)
         return self._as_step(part, keep)
 
     def _as_step(self, part: _Part, keep: Mask) -> _Step:
         sized = grouped([s.sized for s in part.inputs], part.rows, keep)
         return _Step(sized, part=part, keep=keep, small=part.small)
 
-    def _kept(self, part: _Part) -> tuple[Mask, Mask | None]:
+    def kept(self, part: _Part) -> tuple[Mask, Mask | None]:
         """What a grouping keeps, and the variables whose combinations it counts once."""
         inside = self._variables(part.leaves)
         needed = self.free | self._variables(self.everything & ~part.leaves)
@@ -280,18 +373,21 @@ class _Search:
             return keep, keep
         return keep, keep | part.present & self.output
 
-    def _joined(self, one: _Part, other: _Part) -> _Part:
+    def _joined(self, one: _Part, other: _Part, least: float = math.inf) -> _Part | None:
+        """The join of two parts, of which one is a single input; None if its weight is no less."""
         left, right = (one, other) if len(other.inputs) == 1 else (other, one)
-        rows = extended(left.rows, [s.sized for s in left.inputs], right.inputs[0].sized)
+        cost = one.cost + other.cost + _hashing(one, other) - _shared(one, other)
+        if cost >= least:
+            return None
+        rows = extended(left.rows, left.present, left.norms, right.inputs[0].sized)
         if len(left.inputs) == 1:
-            back = extended(right.rows, [right.inputs[0].sized], left.inputs[0].sized)
+            back = extended(right.rows, right.present, right.norms, left.inputs[0].sized)
             rows = min(rows, back)
-        small, large = sorted((one.rows, other.rows))
-        cost = one.cost + other.cost + BUILD * small + PROBE * large + rows
-        cost -= _shared(one, other)
-        return _Part(one.leaves | other.leaves, (*one.inputs, *other.inputs), rows, cost)
+        if cost + rows + GROUP_ROW * rows >= least:
+            return None
+        return _Part(one.leaves | other.leaves, (*one.inputs, *other.inputs), rows, cost + rows)
 
-    def _finish(self, part: _Part) -> float:
+    def finish(self, part: _Part) -> float:
         """What the last grouping costs; none is needed without free variables or on unique rows."""
         if not self.free:
             return 0.1 * part.rows
@@ -300,28 +396,16 @@ class _Search:
         out = grouped([s.sized for s in part.inputs], part.rows, self.free)
         return GROUP_ROW * part.rows + GROUP * out.rows
 
-    def _join(self, part: _Part) -> Join:
-        return Join(tuple(self._input(step) for step in part.inputs))
-
-    def _input(self, step: _Step) -> Input:
-        if step.part is None:
-            return self.problem.leaves[step.leaf]
-        keep, distinct = self._kept(step.part)
-        if step.keep != keep:
-            distinct = None if distinct is None else step.keep
-        return Grouping(
-            self._join(step.part),
-            self._named(step.keep),
-            None if distinct is None else self._named(distinct),
-            self.problem.output,
-        )
-
-    def _named(self, mask: Mask) -> frozenset[Variable]:
-        return frozenset(v for i, v in enumerate(self.names) if mask >> i & 1)
-
 
 def _grouping_cost(part: _Part, step: _Step) -> float:
     return part.cost + GROUP_ROW * part.rows + GROUP * step.sized.rows + STEP
+
+
+def _hashing(one: _Part, other: _Part) -> float:
+    """What a hash join costs before it puts out a row."""
+    if one.rows < other.rows:
+        return BUILD * one.rows + PROBE * other.rows
+    return BUILD * other.rows + PROBE * one.rows
 
 
 def _shared(one: _Part, other: _Part) -> float:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from sqlrs.catalog import Table
 from sqlrs.planning.problem import Leaf
@@ -25,64 +26,93 @@ RESTRICTED_ROWS = 32.0
 Mask = int
 
 
-class Sized:
-    """An input of a join: expected rows, repetition in each variable, and what determines a row."""
+# Distinct values, Σ frequency² and the largest frequency: a Repetition that is quick to make.
+Spread = tuple[float, float, float]
 
-    __slots__ = ("keys", "mask", "norms", "repetition", "rows")
+
+class Sized:
+    """An input of a join: expected rows, the spread of each variable, and what determines a row."""
+
+    __slots__ = ("keys", "mask", "norms", "rows", "spreads")
 
     def __init__(
-        self,
-        mask: Mask,
-        rows: float,
-        repetition: Mapping[int, Repetition],
-        keys: tuple[Mask, ...],
+        self, mask: Mask, rows: float, spreads: Mapping[Mask, Spread], keys: tuple[Mask, ...]
     ) -> None:
         self.mask = mask
         self.rows = rows
-        self.repetition = repetition
+        self.spreads = spreads
         self.keys = keys
-        self.norms = {i: r.squares / rows**2 for i, r in repetition.items()}
-
-    def multiplicity(self, known: Mask) -> float:
-        """A bound on the rows that agree on the known variables."""
-        for key in self.keys:
-            if not key & ~known:
-                return 1.0
-        least = self.rows
-        for i, r in self.repetition.items():
-            if known >> i & 1 and r.most < least:
-                least = r.most
-        return least
+        square = rows**2
+        self.norms: Mapping[Mask, float] = {
+            bit: squares / square for bit, (_, squares, _) in spreads.items()
+        }
 
 
-def leaf_size(leaf: Leaf, statistics: Statistics, number: Mapping[Variable, int]) -> Sized:
-    """The expected rows of a leaf after its filters."""
-    mask = mask_of(leaf.variables, number)
-    if not isinstance(leaf.table, Table):
-        rows = RESTRICTED_ROWS
-        unique = {number[v]: Repetition.unique(rows) for v in leaf.variables}
-        return Sized(mask, rows, unique, (mask,))
-    whole = statistics.size(leaf.table)
-    rows = whole
-    for name, _ in leaf.constants:
-        rows /= statistics.repetition(leaf.table, name).distinct
-    rows = max(rows * 0.3 ** len(leaf.filters), 1.0)
-    share = rows / whole
-    repetition: dict[int, Repetition] = {}
-    for name, variable in leaf.columns:
-        r = statistics.repetition(leaf.table, name)
-        repetition[number[variable]] = Repetition(
-            max(min(r.distinct, rows), 1.0),
-            max(r.squares * share * share, rows),
-            max(r.most * share, 1.0),
+@dataclass(frozen=True)
+class LeafSize:
+    """All that the expected rows of a leaf depend on; its variables are numbers."""
+
+    columns: tuple[int, ...]
+    keys: tuple[Mask, ...]
+    rows: float
+    repetition: tuple[Repetition, ...] = ()
+    constants: tuple[float, ...] = ()
+    filters: int = 0
+    maximised: bool = False
+    restricting: bool = False
+
+    @classmethod
+    def of(cls, leaf: Leaf, statistics: Statistics, number: Mapping[Variable, int]) -> LeafSize:
+        """The size of a leaf, from what is known of its table."""
+        columns = tuple([number[v] for _, v in leaf.columns])
+        table = leaf.table
+        if not isinstance(table, Table):
+            return cls(
+                columns, (mask_of(leaf.variables, number),), RESTRICTED_ROWS, restricting=True
+            )
+        return cls(
+            columns=columns,
+            keys=tuple([mask_of(key, number) for key in leaf.keys]),
+            rows=statistics.size(table),
+            repetition=tuple([statistics.repetition(table, name) for name, _ in leaf.columns]),
+            constants=tuple(
+                [statistics.repetition(table, name).distinct for name, _ in leaf.constants]
+            ),
+            filters=len(leaf.filters),
+            maximised=bool(leaf.maximised),
         )
-    keys = tuple(mask_of(key, number) for key in leaf.keys)
-    if leaf.maximised and repetition:
-        before = rows
-        rows = distinct_rows(rows, [r.distinct for r in repetition.values()])
-        repetition = {i: _thinned(r, before, rows, mask == 1 << i) for i, r in repetition.items()}
-        keys = (mask,)
-    return Sized(mask, rows, repetition, keys)
+
+    def sized(self) -> Sized:
+        """The expected rows of a leaf after its filters."""
+        mask = 0
+        for i in self.columns:
+            mask |= 1 << i
+        bits = [1 << i for i in self.columns]
+        if self.restricting:
+            unique = (self.rows, self.rows, 1.0)
+            return Sized(mask, self.rows, dict.fromkeys(bits, unique), self.keys)
+        rows = self.rows
+        for distinct in self.constants:
+            rows /= distinct
+        rows = max(rows * 0.3**self.filters, 1.0)
+        share = rows / self.rows
+        spreads: dict[Mask, Spread] = {
+            bit: (
+                max(min(r.distinct, rows), 1.0),
+                max(r.squares * share * share, rows),
+                max(r.most * share, 1.0),
+            )
+            for bit, r in zip(bits, self.repetition, strict=True)
+        }
+        keys = self.keys
+        if self.maximised and spreads:
+            before = rows
+            rows = distinct_rows(rows, [distinct for distinct, _, _ in spreads.values()])
+            spreads = {
+                bit: _thinned(spread, before, rows, mask == bit) for bit, spread in spreads.items()
+            }
+            keys = (mask,)
+        return Sized(mask, rows, spreads, keys)
 
 
 def mask_of(variables: Iterable[Variable], number: Mapping[Variable, int]) -> Mask:
@@ -93,50 +123,58 @@ def mask_of(variables: Iterable[Variable], number: Mapping[Variable, int]) -> Ma
     return mask
 
 
-def extended(rows: float, inputs: Sequence[Sized], added: Sized) -> float:
-    """The expected rows when a join of ``inputs`` with ``rows`` rows is joined with one more.
+def extended(rows: float, known: Mask, norms: Mapping[Mask, float], added: Sized) -> float:
+    """The expected rows when a join of ``rows`` rows is joined with one more input.
 
-    Of several common variables the best one counts, the others hardly: in real data they are
+    ``known`` are the variables of the join, ``norms`` their largest norms among its inputs. Of
+    several common variables the best one counts, the others hardly: in real data they are
     correlated, and an estimate that is too low chooses plans that never end.
     """
-    known = 0
-    for one in inputs:
-        known |= one.mask
     common = known & added.mask
     if not common:
         return rows * added.rows
-    fan = added.multiplicity(common)
-    for i, r in added.repetition.items():
-        if common >> i & 1:
-            norm = 0.0
-            for one in inputs:
-                if one.mask >> i & 1 and one.norms[i] > norm:
-                    norm = one.norms[i]
-            fan = min(fan, math.sqrt(r.squares * norm))
+    fan = added.rows
+    for key in added.keys:
+        if not key & ~common:
+            fan = 1.0
+    least = math.inf
+    for bit, (_, squares, most) in added.spreads.items():
+        if common & bit:
+            if most < fan:
+                fan = most
+            product = squares * norms[bit]
+            if product < least:
+                least = product
+    fan = min(fan, math.sqrt(least))
     closing = common & (common - 1)
     return max(rows * fan * (_CLOSING if closing else 1.0), 1.0)
 
 
 def grouped(inputs: Sequence[Sized], rows: float, out: Mask) -> Sized:
     """The expected result of grouping a join by ``out``."""
-    held: dict[int, tuple[Repetition, float]] = {}
+    held: dict[Mask, tuple[Spread, float]] = {}
     for one in inputs:
-        for i, r in one.repetition.items():
-            if out >> i & 1 and (i not in held or r.distinct < held[i][0].distinct):
-                held[i] = (r, one.rows)
+        if one.mask & out:
+            for bit, spread in one.spreads.items():
+                if out & bit and (bit not in held or spread[0] < held[bit][0][0]):
+                    held[bit] = (spread, one.rows)
     groups = distinct_rows(rows, _domains(held))
     for one in inputs:
-        if out & ~one.mask == 0:
-            groups = min(groups, one.rows)
-    repetition = {i: _thinned(r, before, groups, out == 1 << i) for i, (r, before) in held.items()}
-    return Sized(out, groups, repetition, (out,))
+        if one.rows < groups and out & ~one.mask == 0:
+            groups = one.rows
+    spreads = {
+        bit: _thinned(spread, before, groups, out == bit) for bit, (spread, before) in held.items()
+    }
+    return Sized(out, groups, spreads, (out,))
 
 
-def _domains(held: Mapping[int, tuple[Repetition, float]]) -> list[float]:
+def _domains(held: Mapping[Mask, tuple[Spread, float]]) -> list[float]:
     """How many values of each variable matter: of several together only the frequent ones do."""
     if len(held) == 1:
-        return [r.distinct for r, _ in held.values()]
-    return [min(max(rows**2 / r.squares, 1.0), r.distinct) for r, rows in held.values()]
+        return [spread[0] for spread, _ in held.values()]
+    return [
+        min(max(rows**2 / squares, 1.0), distinct) for (distinct, squares, _), rows in held.values()
+    ]
 
 
 def distinct_rows(rows: float, domains: Iterable[float]) -> float:
@@ -147,11 +185,12 @@ def distinct_rows(rows: float, domains: Iterable[float]) -> float:
     return max(space * -math.expm1(-rows / space), 1.0)
 
 
-def _thinned(r: Repetition, before: float, rows: float, alone: bool) -> Repetition:
-    """The repetition of a variable among ``rows`` groups, as skewed as it was among the rows."""
-    distinct = max(min(r.distinct, rows), 1.0)
+def _thinned(spread: Spread, before: float, rows: float, alone: bool) -> Spread:
+    """The spread of a variable among ``rows`` groups, as skewed as it was among the rows."""
+    was, squares, largest = spread
+    distinct = max(min(was, rows), 1.0)
     if alone:
-        return Repetition.unique(distinct)
-    skew = max(r.squares * r.distinct / before**2, 1.0)
-    most = max(min(rows * r.most / before, rows), 1.0)
-    return Repetition(distinct, max(min(skew * rows / distinct, most) * rows, rows), most)
+        return (distinct, distinct, 1.0)
+    skew = max(squares * was / before**2, 1.0)
+    most = max(min(rows * largest / before, rows), 1.0)
+    return (distinct, max(min(skew * rows / distinct, most) * rows, rows), most)

@@ -15,10 +15,23 @@ from sqlrs.identifiers import column, identifier
 from sqlrs.planning.inclusion_exclusion import Sum, Term
 from sqlrs.planning.problem import Condition, Equal, Leaf, Problem, Renamed
 from sqlrs.planning.tree import Grouping, Input, Join, is_counted
-from sqlrs.query import Variable
+from sqlrs.planning.trees import (
+    again,
+    all_of,
+    filtered_by,
+    grouped_by,
+    inner,
+    joined_with,
+    named,
+    select_from,
+    table,
+    with_columns,
+)
+from sqlrs.query import Inequality, Variable
 
 # PostgreSQL cuts names at 63 bytes.
 _LONGEST_NAME = 48
+_DECIMAL = exp.DataType.build("DECIMAL(38, 0)")
 
 
 # The name, columns and whether rows are counted, of a step whose result is already there.
@@ -55,8 +68,12 @@ class Statement:
         """The select with all CTEs before it."""
         # An engine that inlines a step joins in its own order, and evaluates some steps twice.
         kept = None if self.dialect == "spark" else True
-        for name, tree in self.ctes.items():
-            select = select.with_(identifier(name), as_=tree, materialized=kept, copy=False)
+        ctes = [
+            exp.CTE(this=tree, alias=exp.TableAlias(this=identifier(name)), materialized=kept)
+            for name, tree in self.ctes.items()
+        ]
+        if ctes:
+            select.set("with_", exp.With(expressions=ctes))
         return select
 
     def step(self, grouping: Grouping) -> Relation:
@@ -81,17 +98,13 @@ class Statement:
         if grouping.distinct is not None:
             return self._counted_once(select, places, counts, grouping, last)
         columns = column_names(keep)
-        select = select.select(
-            *(exp.alias_(places[v].copy(), identifier(columns[v])) for v in keep), copy=False
-        )
+        select = with_columns(select, *(named(again(places[v]), columns[v]) for v in keep))
         if grouping.unique:
-            number = [exp.alias_(product(counts), RESULTS)] if counts or last else []
-            return select.select(*number, copy=False), columns
+            number = [named(product(counts), RESULTS)] if counts or last else []
+            return with_columns(select, *number), columns
         value = exp.Max(this=product(counts)) if grouping.largest else self._summed(select, counts)
-        select = select.select(exp.alias_(value, RESULTS), copy=False)
-        if keep:
-            select = select.group_by(*(places[v].copy() for v in keep), copy=False)
-        return select, columns
+        select = with_columns(select, named(value, RESULTS))
+        return grouped_by(select, (again(places[v]) for v in keep)), columns
 
     def _summed(self, joined: exp.Select, counts: Sequence[exp.Expression]) -> exp.Expression:
         """The number of results of a group.
@@ -107,7 +120,7 @@ class Statement:
         equal = [j.args["on"].copy() for j in joins if j.args.get("on") is not None]
         if not equal:
             return summed(counts)
-        always = exp.If(this=emit.conjunction(equal), true=product(counts))
+        always = exp.If(this=all_of(equal), true=product(counts))
         return exp.Sum(this=exp.Case(ifs=[always]))
 
     def _counted_once(
@@ -121,23 +134,24 @@ class Statement:
         once = sorted(grouping.distinct or ())
         keep = sorted(grouping.keep)
         columns = column_names(once)
-        number = [exp.alias_(product(counts), RESULTS)] if counts else []
-        select = select.select(
-            *(exp.alias_(places[v].copy(), identifier(columns[v])) for v in once),
+        number = [named(product(counts), RESULTS)] if counts else []
+        select = with_columns(
+            select,
+            *(named(again(places[v]), columns[v]) for v in once),
             *number,
-            *([] if once or number else [exp.alias_(emit.number(1), "found")]),
-            copy=False,
+            *([] if once or number else [named(emit.number(1), "found")]),
         ).distinct(copy=False)
         if grouping.distinct == grouping.keep and not (last and not keep):
             if last and not counts:
-                select = select.select(exp.alias_(emit.number(1), RESULTS), copy=False)
+                select = with_columns(select, named(emit.number(1), RESULTS))
             return select, columns
         total = summed([column(RESULTS, "combinations")] if counts else [])
-        outer = exp.select(
-            *(column(columns[v], "combinations") for v in keep), exp.alias_(total, RESULTS)
-        ).from_(select.subquery("combinations"))
-        if keep:
-            outer = outer.group_by(*(column(columns[v], "combinations") for v in keep), copy=False)
+        outer = select_from(
+            inner(select, "combinations"),
+            *(column(columns[v], "combinations") for v in keep),
+            named(total, RESULTS),
+        )
+        outer = grouped_by(outer, (column(columns[v], "combinations") for v in keep))
         return outer, {v: columns[v] for v in keep}
 
     def joined(self, join: Join) -> tuple[exp.Select, Places, list[exp.Expression]]:
@@ -147,12 +161,10 @@ class Statement:
         counts: list[exp.Expression] = []
         where: list[exp.Expression] = []
         taken: set[str] = set()
-        inputs: list[Places] = []
         for one in _connected(join.inputs):
             source, own, here, count = self._source(one, taken)
-            inputs.append(own)
             equal = [
-                exp.EQ(this=places[v].copy(), expression=p.copy())
+                exp.EQ(this=again(places[v]), expression=again(p))
                 for v, p in sorted(own.items())
                 if v in places
             ]
@@ -160,18 +172,11 @@ class Statement:
             counts += count
             places = {**own, **places}
             if select.args.get("from_") is None:
-                select = select.from_(source, copy=False)
-            elif equal:
-                select = select.join(source, on=emit.conjunction(equal), copy=False)
+                select.set("from_", exp.From(this=source))
             else:
-                select = select.join(source, join_type="cross", copy=False)
-        for condition in join.conditions:
-            # A condition on one input is a filter there; on several, engines misjudge the join.
-            alone = (own for own in inputs if condition.variables <= own.keys())
-            where.append(condition_tree(condition, next(alone, places)))
-        if where:
-            select = select.where(emit.conjunction(where), copy=False)
-        return select, places, counts
+                select = joined_with(select, source, equal)
+        where += [condition_tree(c, places) for c in join.conditions]
+        return filtered_by(select, where), places, counts
 
     def _source(
         self, one: Input, taken: set[str]
@@ -189,31 +194,31 @@ class Statement:
             tree = self._most_frequent(one, columns)
             own = {v: column(c, alias) for v, c in columns.items()}
             count = [column(RESULTS, alias)] if is_counted(one) else []
-            return tree.subquery(identifier(alias)), own, [], count
+            return inner(tree, alias), own, [], count
         own, where = leaf_places(one, alias)
         return _table(one.table, alias), own, where, []
 
     def _most_frequent(self, leaf: Leaf, columns: Mapping[Variable, str]) -> exp.Select:
         """The kept values of a leaf, each with its largest count over the maximised columns."""
         places, where = leaf_places(leaf, leaf.name)
-        select = exp.select(
-            *(exp.alias_(places[v].copy(), identifier(c)) for v, c in sorted(columns.items()))
-        ).from_(_table(leaf.table, leaf.name))
-        if where:
-            select = select.where(emit.conjunction(where), copy=False)
+        select = select_from(
+            _table(leaf.table, leaf.name),
+            *(named(again(places[v]), c) for v, c in sorted(columns.items())),
+        )
+        select = filtered_by(select, where)
         if not is_counted(leaf):
-            return select.distinct(copy=False) if columns else select.limit(1)
-        counted = select.select(
-            exp.alias_(exp.Count(this=exp.Star()), RESULTS), copy=False
-        ).group_by(
-            *(places[v].copy() for v in sorted(columns)),
-            *(column(c, leaf.name) for c in leaf.maximised),
-            copy=False,
+            return select.distinct(copy=False) if columns else select.limit(1, copy=False)
+        counted = grouped_by(
+            with_columns(select, named(exp.Count(this=exp.Star()), RESULTS)),
+            [
+                *(again(places[v]) for v in sorted(columns)),
+                *(column(c, leaf.name) for c in leaf.maximised),
+            ],
         )
         kept = [column(c, "repeated") for _, c in sorted(columns.items())]
-        most = exp.alias_(exp.Max(this=column(RESULTS, "repeated")), RESULTS)
-        outer = exp.select(*kept, most).from_(counted.subquery("repeated"))
-        return outer.group_by(*(k.copy() for k in kept), copy=False) if kept else outer
+        most = named(exp.Max(this=column(RESULTS, "repeated")), RESULTS)
+        outer = select_from(inner(counted, "repeated"), *kept, most)
+        return grouped_by(outer, map(again, kept))
 
     def totals(self, total: Sum) -> tuple[exp.Select, dict[Variable, str]]:
         """The value of a problem for each value of its free variables."""
@@ -224,13 +229,12 @@ class Statement:
             return selects[0], columns
         rows = union_of(selects)
         name = self.add(f"corrected_{'_'.join(columns.values())}".rstrip("_"), rows)
-        select = exp.select(
+        select = select_from(
+            table(name),
             *(column(c, name) for c in columns.values()),
-            exp.alias_(exp.Sum(this=column(RESULTS, name)), RESULTS),
-        ).from_(identifier(name))
-        if free:
-            select = select.group_by(*(column(c, name) for c in columns.values()), copy=False)
-        return select, columns
+            named(exp.Sum(this=column(RESULTS, name)), RESULTS),
+        )
+        return grouped_by(select, (column(c, name) for c in columns.values())), columns
 
     def _term(self, term: Term, problem: Problem) -> exp.Select:
         once = None
@@ -256,9 +260,9 @@ def largest(building: Statement, rows: exp.Select, grouped: bool) -> exp.Select:
     if grouped:
         name = building.add("per_boundary_value", rows)
         value: exp.Expression = exp.Max(this=column(RESULTS, name))
-        return exp.select(
-            exp.alias_(exp.Coalesce(this=value, expressions=[emit.number(0)]), RESULTS)
-        ).from_(identifier(name))
+        return select_from(
+            table(name), named(exp.Coalesce(this=value, expressions=[emit.number(0)]), RESULTS)
+        )
     last = rows.expressions[-1]
     last.set("this", exp.Coalesce(this=last.this, expressions=[emit.number(0)]))
     return rows
@@ -271,11 +275,11 @@ def leaf_places(leaf: Leaf, alias: str) -> tuple[Places, list[exp.Expression]]:
     for name, variable in leaf.columns:
         here = column(name, alias)
         if variable in places:
-            where.append(exp.EQ(this=places[variable].copy(), expression=here))
+            where.append(exp.EQ(this=again(places[variable]), expression=here))
         else:
             places[variable] = here
             if name in leaf.guarded:
-                where.append(exp.Not(this=exp.Is(this=here.copy(), expression=exp.Null())))
+                where.append(exp.Not(this=exp.Is(this=again(here), expression=exp.Null())))
     where += [
         exp.EQ(this=column(name, alias), expression=emit.literal(constant))
         for name, constant in leaf.constants
@@ -289,8 +293,9 @@ def leaf_places(leaf: Leaf, alias: str) -> tuple[Places, list[exp.Expression]]:
 
 def condition_tree(condition: Condition, places: Places) -> exp.Expression:
     """A condition over the columns of a bag."""
-    if isinstance(condition, Equal):
-        return exp.EQ(this=places[condition.left].copy(), expression=places[condition.right].copy())
+    if isinstance(condition, Equal | Inequality):
+        kind = exp.EQ if isinstance(condition, Equal) else exp.NEQ
+        return kind(this=again(places[condition.left]), expression=again(places[condition.right]))
     if isinstance(condition, Renamed):
         renamed = {own: places[other] for own, other in condition.image}
         return emit.predicate_condition(condition.predicate, renamed)
@@ -302,10 +307,10 @@ def product(counts: Sequence[exp.Expression]) -> exp.Expression:
     if not counts:
         return emit.number(1)
     if len(counts) == 1:
-        return counts[0].copy()
-    tree: exp.Expression = exp.cast(counts[0].copy(), "DECIMAL(38, 0)")
+        return again(counts[0])
+    tree: exp.Expression = exp.Cast(this=again(counts[0]), to=_DECIMAL.copy())
     for count in counts[1:]:
-        tree = exp.Mul(this=tree, expression=count.copy())
+        tree = exp.Mul(this=tree, expression=again(count))
     return tree
 
 
@@ -352,18 +357,18 @@ def free_name(wanted: str, taken: set[str]) -> str:
 
 
 def _aliased(name: str, alias: str) -> exp.Table:
-    tree = exp.Table(this=identifier(name))
+    tree = table(name)
     if alias != name:
         tree.set("alias", exp.TableAlias(this=identifier(alias)))
     return tree
 
 
-def _table(table: Table | str, alias: str) -> exp.Table:
-    if isinstance(table, str):
-        return _aliased(table, alias)
+def _table(of: Table | str, alias: str) -> exp.Table:
+    if isinstance(of, str):
+        return _aliased(of, alias)
     return exp.Table(
-        this=identifier(table.name),
-        db=identifier(table.schema) if table.schema else None,
+        this=identifier(of.name),
+        db=identifier(of.schema) if of.schema else None,
         alias=exp.TableAlias(this=identifier(alias)),
     )
 

@@ -56,16 +56,18 @@ class Solver:
         if problem.output is not None:
             return covered
         huge = thorough and covered.cost >= _MANY_FROM_COST
-        split = self._split(problem, _MANY_TERMS if huge else _FEW_TERMS)
-        return split if split is not None and split.cost < covered.cost else covered
+        split = self._split(problem, _MANY_TERMS if huge else _FEW_TERMS, covered.cost)
+        return covered if split is None else split
 
     def _covered(self, problem: Problem) -> Sum:
         found = decompose(problem, self.statistics, problem.inequalities)
         return Sum(problem, (Term(1, found.join),), found.cost)
 
-    def _split(self, problem: Problem, budget: int) -> Sum | None:
-        """The main tree and its corrections, or None past the budget of terms."""
+    def _split(self, problem: Problem, budget: int, most: float) -> Sum | None:
+        """The main tree and its corrections, or None past the budget of terms or the cost."""
         main = decompose(problem, self.statistics, frozenset())
+        if main.cost >= most:
+            return None
         if not main.uncovered:
             return Sum(problem, (Term(1, main.join),), main.cost)
         parts = quotients(problem, main.uncovered, budget)
@@ -73,15 +75,16 @@ class Solver:
             return None
         terms, cost = [Term(1, main.join)], main.cost
         for coefficient, quotient in parts:
-            solved = self._cheapest(quotient, budget - len(terms))
+            solved = self._cheapest(quotient, budget - len(terms), most - cost)
             terms += [replace(t, coefficient=coefficient * t.coefficient) for t in solved.terms]
             cost += solved.cost
-        if len(terms) > budget:
-            return None
+            if len(terms) > budget or cost >= most:
+                return None
         return Sum(problem, _rolled_up(terms, problem.free), cost)
 
-    def _cheapest(self, problem: Problem, budget: int) -> Sum:
-        split = self._split(problem, budget)
+    def _cheapest(self, problem: Problem, budget: int, most: float) -> Sum:
+        """The cheaper of both ways; where neither is below ``most``, any of them."""
+        split = self._split(problem, budget, most)
         if split is not None and len(split.terms) == 1:
             return split
         covered = self._covered(problem)

@@ -16,10 +16,11 @@ from sqlglot import exp
 
 from sqlrs import emit
 from sqlrs.emit import RESULTS
-from sqlrs.identifiers import column, identifier
+from sqlrs.identifiers import column
 from sqlrs.planning.factorise import Statement, column_names, free_name
 from sqlrs.planning.inclusion_exclusion import Solver, Sum
 from sqlrs.planning.problem import Leaf, Problem
+from sqlrs.planning.trees import again, filtered_by, joined_with, named, select_from, table
 from sqlrs.query import Variable
 
 _SEEDS = 16
@@ -236,9 +237,7 @@ class _Writer:
         rest = self.building.add("best_survivor", self._best(self.pruning.rest, "survivor_results"))
         both = exp.Greatest(this=column(RESULTS, best), expressions=[column(RESULTS, rest)])
         return self.building.finished(
-            exp.select(exp.alias_(both, RESULTS))
-            .from_(identifier(best))
-            .join(identifier(rest), join_type="cross")
+            joined_with(select_from(table(best), named(both, RESULTS)), table(rest), [])
         )
 
     def _bound(self, total: Sum) -> str:
@@ -247,31 +246,31 @@ class _Writer:
 
     def _seeds(self, seeds: Leaf, bound: str) -> None:
         keys = [column(c, bound) for c, _ in seeds.columns]
-        largest_first = exp.Ordered(this=column(RESULTS, bound), desc=True)
-        select = exp.select(*keys).from_(identifier(bound))
-        select = select.order_by(largest_first, *(exp.Ordered(this=k.copy()) for k in keys))
-        self.building.add(str(seeds.table), select.limit(_SEEDS))
+        order = [exp.Ordered(this=column(RESULTS, bound), desc=True)]
+        order += [exp.Ordered(this=again(key)) for key in keys]
+        select = select_from(table(bound), *keys)
+        select.set("order", exp.Order(expressions=order))
+        select.set("limit", exp.Limit(expression=emit.number(_SEEDS)))
+        self.building.add(str(seeds.table), select)
 
     def _survivors(
         self, survivors: Leaf, bound: str, best: str, evaluated: Leaf | None = None
     ) -> None:
         keys = [column(c, bound) for c, _ in survivors.columns]
-        select = (
-            exp.select(*keys)
-            .from_(identifier(bound))
-            .join(identifier(best), join_type="cross")
-            .where(exp.GT(this=column(RESULTS, bound), expression=column(RESULTS, best)))
-        )
+        select = joined_with(select_from(table(bound), *keys), table(best), [])
+        where: list[exp.Expression] = [
+            exp.GT(this=column(RESULTS, bound), expression=column(RESULTS, best))
+        ]
         if evaluated is not None:
             name = str(evaluated.table)
-            seeds = exp.select(*(column(c, name) for c, _ in evaluated.columns))
-            already = exp.In(this=keys[0].copy(), query=seeds.from_(identifier(name)).subquery())
-            select = select.where(exp.Not(this=already))
-        self.building.add(str(survivors.table), select)
+            seeds = select_from(table(name), *(column(c, name) for c, _ in evaluated.columns))
+            already = exp.In(this=again(keys[0]), query=exp.Subquery(this=seeds))
+            where.append(exp.Not(this=already))
+        self.building.add(str(survivors.table), filtered_by(select, where))
 
     def _best(self, total: Sum, name: str) -> exp.Select:
         rows, _ = self.building.totals(total)
         kept = self.building.add(name, rows)
         largest = exp.Max(this=column(RESULTS, kept))
         value = exp.Coalesce(this=largest, expressions=[emit.number(0)])
-        return exp.select(exp.alias_(value, RESULTS)).from_(identifier(kept))
+        return select_from(table(kept), named(value, RESULTS))
