@@ -178,6 +178,8 @@ class Connection:
             case effects.Reply(data):
                 self._reply(data)
                 await self._wire.drain(self._service.config.limits.send_seconds)
+            case effects.Push():
+                self._wire.flush()
             case effects.Ask(data, replies):
                 return await self._ask(data, replies)
             case effects.Stream(data):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
 import signal
 import tempfile
@@ -207,6 +208,9 @@ async def _serve(
     loop.add_signal_handler(signal.SIGHUP, proxy.reload)
     try:
         await proxy.start()
+        # What is loaded by now stays: looking through all of it again stops every client for long.
+        gc.collect()
+        gc.freeze()
         ready(proxy)
         await stop.wait()
     finally:

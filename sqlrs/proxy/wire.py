@@ -11,6 +11,8 @@ from typing import cast
 
 _READ_HIGH = 64 * 1024
 _WRITE_HIGH = 256 * 1024
+# Each piece that is sent costs a TLS record and a system call, so small ones are sent together.
+_SEND_AT = 16 * 1024
 # How long a client that was told to go may take to say good-bye in turn.
 _SHUTDOWN_SECONDS = 2.0
 _KEEPALIVE = (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4))
@@ -27,6 +29,7 @@ class Wire(asyncio.Protocol):
         self._accepted = accepted
         self._transport: asyncio.Transport | None = None
         self._incoming = bytearray()
+        self._outgoing = bytearray()
         self._arrived = asyncio.Event()
         self._writable = asyncio.Event()
         self._writable.set()
@@ -86,6 +89,7 @@ class Wire(asyncio.Protocol):
     async def read(self, seconds: float) -> bytes:
         """The bytes that arrived; empty when the client is gone; TimeoutError when none come."""
         if not self._incoming and not self.lost:
+            self.flush()
             self._arrived.clear()
             await asyncio.wait_for(self._arrived.wait(), seconds)
         data = bytes(self._incoming)
@@ -100,9 +104,17 @@ class Wire(asyncio.Protocol):
         self._arrived.set()
 
     def write(self, data: bytes) -> None:
-        """Send; what cannot be sent yet is kept."""
+        """Send with what follows: at ``flush``, before waiting for the client, or when much."""
         if not self.lost:
-            self._use_transport().write(data)
+            self._outgoing += data
+            if len(self._outgoing) > _SEND_AT:
+                self.flush()
+
+    def flush(self) -> None:
+        """Send what was written; what the client does not take yet is kept."""
+        if self._outgoing and not self.lost:
+            self._use_transport().write(bytes(self._outgoing))
+        self._outgoing.clear()
 
     async def drain(self, seconds: float) -> None:
         """Wait until the client took most of what was written."""
@@ -115,6 +127,7 @@ class Wire(asyncio.Protocol):
 
     async def start_tls(self, context: ssl.SSLContext, seconds: float) -> None:
         """Go on encrypted."""
+        self.flush()
         loop = asyncio.get_running_loop()
         transport = await loop.start_tls(
             self._use_transport(),
@@ -131,6 +144,7 @@ class Wire(asyncio.Protocol):
     def close(self) -> None:
         """Send what is left, then close."""
         if self._transport is not None:
+            self.flush()
             self._transport.close()
 
     def abort(self) -> None:

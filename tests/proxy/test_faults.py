@@ -115,6 +115,19 @@ def test_the_shadow_is_killed_during_load(proxy: ProxyProcess, which: str) -> No
             assert CRASHED in failure.message, failure
 
 
+def test_the_proxy_is_killed_during_load(proxy: ProxyProcess) -> None:
+    crowd = Crowd(proxy.dsn, ANALYSTS)
+    with crowd.asking():
+        crowd.wait_for_more()
+        assert crowd.failures == []
+        proxy.kill()
+        crowd.wait_until(lambda: len(crowd.failures) >= 6)
+        proxy.start()
+        crowd.wait_for_more()
+    check_books(proxy.ledger, crowd.received)
+    assert {failure.sqlstate for failure in crowd.failures} == {None}
+
+
 def test_analysts_of_a_crashed_shadow_come_back(proxy: ProxyProcess) -> None:
     # The roles of both were made a moment ago: the crash comes before they are on disk.
     with (

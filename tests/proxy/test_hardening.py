@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import select
 import socket
 import ssl
 import struct
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from decimal import Decimal
 
@@ -81,6 +83,31 @@ def read_all(raw: socket.socket) -> bytes:
     except (ConnectionError, ssl.SSLError):
         pass
     return received
+
+
+@pytest.mark.parametrize("end", ["sync", "flush"])
+def test_an_answer_does_not_wait_for_the_statement_behind_it(
+    proxy: RunningProxy, backend: DoubleBackend, end: str
+) -> None:
+    backend.seconds = 1.5
+    before = len(backend.rows.get("carol", []))
+    with closing(connect(proxy, "carol")) as connection:
+        raw = connection.pgconn
+        raw.enter_pipeline_mode()
+        raw.nonblocking = True
+        raw.send_query_params(b"SELECT 1", [])
+        raw.pipeline_sync() if end == "sync" else raw.send_flush_request()
+        raw.send_query_params(f"{COUNT} WHERE src = {len(end)}".encode(), [])
+        raw.pipeline_sync()
+        while raw.flush() or raw.is_busy():
+            assert select.select([raw.socket], [], [], 10)[0]
+            raw.consume_input()
+        quick = raw.get_result()
+        assert quick is not None
+        assert quick.get_value(0, 0) == b"1"
+        assert len(backend.rows.get("carol", [])) == before
+        while len(backend.rows.get("carol", [])) == before:
+            time.sleep(0.01)
 
 
 class TestConnections:

@@ -353,10 +353,10 @@ def test_service_resumes_after_the_shadow_is_killed(proxy: RunningProxy) -> None
             for _ in range(100):
                 connection.execute("SELECT 1")
                 time.sleep(0.05)
+    _wait_until(lambda: "sqlrs_shadow_restarts_total 1" in get(proxy, "/metrics")[1])
     _wait_until(lambda: get(proxy, "/healthz")[0] == 200)
     with psycopg.connect(proxy.dsn(), autocommit=True) as again:
         assert again.execute(COUNT).fetchone() == (len(EDGES) + NOISE,)
-    assert "sqlrs_shadow_restarts_total 1" in get(proxy, "/metrics")[1]
 
 
 def test_a_shadow_that_cannot_start_is_tried_again(
