@@ -32,7 +32,7 @@ import pytest
 
 from sqlrs.ledger.store import StoreLedger
 from sqlrs.proxy import add_user
-from tests.proxy.books import Received
+from tests.proxy.books import Received, check_books
 
 asyncpg = pytest.importorskip("asyncpg")
 
@@ -71,9 +71,11 @@ class Told:
         """How many answers each analyst paid for."""
         return Counter(answer.analyst for answer in self.received if answer.epsilon)
 
-    def percentile(self, kind: str, share: float) -> float:
-        times = sorted(self.seconds.get(kind, [0.0]))
-        return times[min(len(times) - 1, int(share * len(times)))]
+    def summary(self, kind: str) -> dict[str, float]:
+        """How many there were, and milliseconds at the median and at the 99th percentile."""
+        times = sorted(self.seconds[kind])
+        middle, late = (times[min(len(times) - 1, int(p * len(times)))] for p in (0.5, 0.99))
+        return {"n": len(times), "p50": round(1000 * middle, 1), "p99": round(1000 * late, 1)}
 
 
 class ProxyProcess:
@@ -255,27 +257,42 @@ async def load(proxy: ProxyProcess, connections: int, seconds: float) -> Told:
     return told
 
 
+async def load_and_watch(proxy: ProxyProcess, connections: int, seconds: float) -> Any:
+    """The load, and the proxy's memory in between, in MB."""
+    watched: list[int] = []
+    running = asyncio.create_task(load(proxy, connections, seconds))
+    while not running.done():
+        watched.append(proxy.memory() >> 20)
+        await asyncio.wait({running}, timeout=seconds / 6)
+    return running.result(), watched
+
+
 def main() -> None:
     """Print a report as JSON."""
+    from tests.proxy.overhead import overhead
+
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--connections", type=int, default=200)
     parser.add_argument("--analysts", type=int, default=20)
+    parser.add_argument("--budget", default="10")
+    parser.add_argument("--samples", type=int, default=100)
     given = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="sqlrs-load-"))
     analysts = [f"analyst{n}" for n in range(given.analysts)]
-    with proxy_process(folder, graph_file(folder), analysts, "10") as proxy:
-        before = proxy.memory()
-        told = asyncio.run(load(proxy, given.connections, given.seconds))
+    with proxy_process(folder, graph_file(folder), [*analysts, "alone"], given.budget) as proxy:
+        proxy.ledger.grant(epsilon=2 * given.samples * EPSILON, analyst="alone")
+        alone = overhead(proxy, "alone", given.samples)
+        proxy.analysts = analysts
+        told, memory = asyncio.run(load_and_watch(proxy, given.connections, given.seconds))
+        check_books(proxy.ledger, told.received)
         report = {
             "charged": told.charged.total(),
             "repeated": len(told.received) - told.charged.total(),
             "errors": dict(told.errors),
-            "memory_mb": [before >> 20, proxy.memory() >> 20],
-            "seconds": {
-                kind: {f"p{int(100 * p)}": round(told.percentile(kind, p), 4) for p in (0.5, 0.99)}
-                for kind in told.seconds
-            },
+            "memory_mb": memory,
+            "milliseconds": {kind: told.summary(kind) for kind in told.seconds},
+            "milliseconds_alone": {kind: alone.summary(kind) for kind in alone.seconds},
         }
     print(json.dumps(report, indent=2))
 
