@@ -16,8 +16,8 @@ from pathlib import Path
 from sqlrs.database import Database
 from sqlrs.epsilon import parse_epsilon
 from sqlrs.errors import Interrupted
-from sqlrs.noise import PolyLaplace
 from sqlrs.isomorphism import representatives
+from sqlrs.noise import PolyLaplace
 from sqlrs.planning import choose
 from sqlrs.release import Compiled, wanted_by
 

@@ -80,10 +80,12 @@ def measure_for(
         if fold is not None and evaluator.statistics is not None:
             limits = {p.members: limit(p, evaluator.statistics) for p in work.statements}
         for parts in work.rounds() if limits else [work.statements]:
-            work.hear(*parts)
             if settled:
+                work.hear(*parts)
                 continue
-            known |= evaluator.together(parts)
+            for batch in evaluator.together(parts):
+                work.hear(*batch.residuals)
+                known |= zip((part.members for part in batch.residuals), batch.run(), strict=True)
             if fold is not None and known.keys() != limits.keys() and limits:
                 nothing = dict.fromkeys(limits, 0)
                 settled = fold(work.values(nothing | known)) == fold(work.values(limits | known))

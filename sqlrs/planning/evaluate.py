@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 from sqlrs.engines.base import Snapshot, integers
 from sqlrs.planning.choose import choose
 from sqlrs.planning.plan import Plan
 from sqlrs.planning.smt import DEFAULT_SOLVER_SECONDS, Solved
 from sqlrs.planning.statistics import Statistics
-from sqlrs.planning.together import batches, together
+from sqlrs.planning.together import Stepped, batches, together
 from sqlrs.query import Query
-from sqlrs.residuals import Members, Residual
+from sqlrs.residuals import Residual
 
 
 @dataclass(frozen=True, repr=False)
@@ -34,6 +34,14 @@ class Evaluation:
         if residual.members == self.residual.members:
             return self
         return replace(self, residual=residual, seconds=0.0)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Residuals of one statement, and the call that runs it for their values, in order."""
+
+    residuals: tuple[Residual, ...]
+    run: Callable[[], list[int]]
 
 
 @dataclass(frozen=True)
@@ -58,16 +66,16 @@ class Evaluator:
         value = self._value(plan)
         return Evaluation(residual, value, plan, time.perf_counter() - start)
 
-    def together(self, residuals: Iterable[Residual]) -> dict[Members, int]:
-        """The values of several residuals, in few statements that share their work."""
-        found: dict[Members, int] = {}
+    def together(self, residuals: Iterable[Residual]) -> Iterator[Batch]:
+        """Several residuals in few statements that share their work, each yet to be run."""
         for batch in batches(map(self._plan, residuals)):
-            if isinstance(batch, list):
-                values = integers(self.snapshot.rows(together(batch, self.dialect)))
-                found |= zip((plan.residual.members for plan in batch), values, strict=True)
-            else:
-                found[batch.residual.members] = self._value(batch)
-        return found
+            plans = batch if isinstance(batch, list) else [batch]
+            yield Batch(tuple(plan.residual for plan in plans), partial(self._values, batch))
+
+    def _values(self, batch: Plan | list[Stepped]) -> list[int]:
+        if isinstance(batch, list):
+            return integers(self.snapshot.rows(together(batch, self.dialect)))
+        return [self._value(batch)]
 
     def _plan(self, residual: Residual) -> Plan:
         return choose(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -18,8 +18,9 @@ from sqlrs.measure import Progress, measure, measure_for
 from sqlrs.noise import PolyLaplace
 from sqlrs.planning import Evaluator, limit
 from sqlrs.planning import statistics as reading
+from sqlrs.planning.evaluate import Batch
 from sqlrs.planning.statistics import Statistics
-from sqlrs.residuals import Members, Residuals
+from sqlrs.residuals import Members, Residual, Residuals
 from sqlrs.sensitivity.refined import is_quick, reached, released_sensitivity
 from tests.builders import EDGE, atom, pattern, query, table
 from tests.planning.adapters import Direct
@@ -134,7 +135,7 @@ def test_small_residuals_of_dense_data_are_left_out(
     rounds: list[list[Members]] = []
     run = Evaluator.together
 
-    def recorded(self: Evaluator, parts: list[measuring.Residual]) -> Mapping[Members, int]:
+    def recorded(self: Evaluator, parts: list[Residual]) -> Iterator[Batch]:
         rounds.append([part.members for part in parts])
         return run(self, parts)
 
