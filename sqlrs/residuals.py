@@ -20,6 +20,8 @@ Members = frozenset[int]
 _Mask = int
 
 MAX_ATOMS = 12
+# There are 2 to this number of residuals, and an explanation, which is free, looks at all of them.
+MAX_PRIVATE_ATOMS = 10
 DEFAULT_MAX_EXTERNAL = 2
 
 
@@ -141,13 +143,17 @@ class Residuals:
     """All residuals of a query under one reading."""
 
     def __init__(self, query: Query, reading: Reading | None = None) -> None:
-        if len(query.atoms) > MAX_ATOMS:
-            raise QueryRefused(
-                f"the query joins {len(query.atoms)} tables; at most {MAX_ATOMS} are supported",
-                code="too_many_tables",
-                sqlstate="54001",
-                hint="count over a smaller join, or materialise a part of it as a public table",
-            )
+        for kind, size, most in (
+            ("tables", len(query.atoms), MAX_ATOMS),
+            ("private tables", len(query.private), MAX_PRIVATE_ATOMS),
+        ):
+            if size > most:
+                raise QueryRefused(
+                    f"the query joins {size} {kind}; at most {most} are supported",
+                    code="too_many_tables",
+                    sqlstate="54001",
+                    hint="count over a smaller join, or materialise a part of it as a public table",
+                )
         self.query = query
         self.reading = Reading.of(query) if reading is None else reading
         self._residuals: dict[Members, Residual] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import chain, combinations
 
 import pytest
@@ -132,6 +133,13 @@ def test_too_many_atoms_are_refused() -> None:
     long = query(*(atom(BAG, f"v{i}", f"v{i + 1}") for i in range(13)))
     with pytest.raises(QueryRefused, match="13 tables"):
         Residuals(long)
+    crowded = query(*(atom(BAG, f"v{i}", f"v{i + 1}") for i in range(11)))
+    with pytest.raises(QueryRefused, match="11 private tables; at most 10"):
+        Residuals(crowded)
+    free = replace(BAG, name="public", private=False)
+    kinds = [BAG] * 10 + [free] * 2
+    wide = query(*(atom(kind, f"v{i}", f"v{i + 1}") for i, kind in enumerate(kinds)))
+    assert len(Residuals(wide).required) == 2**10 - 1
 
 
 @st.composite

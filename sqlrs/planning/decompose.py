@@ -117,10 +117,13 @@ def structure(
     """All that the cheapest tree depends on."""
     kept: list[Condition] = [*problem.others, *forced]
     free = mask_of(problem.free, number)
+    # A condition on variables of one leaf demands nothing: the bag of that leaf reads it.
+    single = [mask_of(leaf.variables, number) for leaf in problem.leaves]
+    spans = {mask_of(c.variables, number) for c in kept}
     return (
         tuple([LeafSize.of(leaf, statistics, number) for leaf in problem.leaves]),
         free,
-        tuple(sorted({mask_of(c.variables, number) for c in kept})),
+        tuple(sorted(s for s in spans if all(s & ~variables for variables in single))),
         None if problem.output is None else mask_of(problem.output, number) | free,
     )
 
@@ -309,9 +312,9 @@ class _Search:
         """The part as it is, grouped, and grouped after a filter by leaves that the rest joins."""
         options = [self._barred(part)]
         one = part.inputs[0].sized
-        step = self._step(part)
-        if len(part.inputs) > 1 or step.sized.mask != one.mask or not one.keys:
-            options.append(self._grouped(part, step))
+        keep, _ = self.kept(part)
+        if len(part.inputs) > 1 or keep != one.mask or not one.keys:
+            options.append(self._grouped(part, self._as_step(part, keep)))
         filtered = self._filtered(part)
         if filtered is not None:
             options.append(self._grouped(filtered, self._step(filtered)))
@@ -376,7 +379,7 @@ class _Search:
     def _joined(self, one: _Part, other: _Part, least: float = math.inf) -> _Part | None:
         """The join of two parts, of which one is a single input; None if its weight is no less."""
         left, right = (one, other) if len(other.inputs) == 1 else (other, one)
-        cost = one.cost + other.cost + _hashing(one, other) - _shared(one, other)
+        cost = one.cost + other.cost + _hashing(one, other) - _shared(left, right.inputs[0])
         if cost >= least:
             return None
         rows = extended(left.rows, left.present, left.norms, right.inputs[0].sized)
@@ -408,21 +411,18 @@ def _hashing(one: _Part, other: _Part) -> float:
     return BUILD * other.rows + PROBE * one.rows
 
 
-def _shared(one: _Part, other: _Part) -> float:
+def _shared(one: _Part, step: _Step) -> float:
     """What is saved because two steps are the same but for names, as far as their sizes tell."""
-    saved = 0.0
-    for s in other.inputs:
-        if s.part is None:
-            continue
-        for t in one.inputs:
-            if (
-                t.part is not None
-                and math.isclose(s.sized.rows, t.sized.rows)
-                and math.isclose(s.part.cost, t.part.cost)
-            ):
-                saved += _grouping_cost(s.part, s)
-                break
-    return saved
+    if step.part is None:
+        return 0.0
+    for other in one.inputs:
+        if (
+            other.part is not None
+            and math.isclose(step.sized.rows, other.sized.rows)
+            and math.isclose(step.part.cost, other.part.cost)
+        ):
+            return _grouping_cost(step.part, step)
+    return 0.0
 
 
 def sum_of(masks: Iterable[Mask]) -> Mask:

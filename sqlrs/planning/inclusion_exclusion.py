@@ -9,7 +9,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sqlrs.planning.canonical import canonical
-from sqlrs.planning.decompose import decompose
+from sqlrs.planning.decompose import Decomposition, decompose
 from sqlrs.planning.problem import Equal, Leaf, Problem, substituted
 from sqlrs.planning.statistics import Statistics
 from sqlrs.planning.tree import Join
@@ -52,24 +52,24 @@ class Solver:
 
     def solve(self, problem: Problem, *, thorough: bool = False) -> Sum:
         """The cheapest exact way found: all in bags, or corrected by inclusion and exclusion."""
-        covered = self._covered(problem)
         if problem.output is not None:
-            return covered
+            return self._covered(problem)
+        main = decompose(problem, self.statistics, frozenset())
+        if not main.uncovered:
+            return Sum(problem, (Term(1, main.join),), main.cost)
+        covered = self._covered(problem)
         huge = thorough and covered.cost >= _MANY_FROM_COST
-        split = self._split(problem, _MANY_TERMS if huge else _FEW_TERMS, covered.cost)
-        return covered if split is None else split
+        budget = _MANY_TERMS if huge else _FEW_TERMS
+        return self._split(problem, main, budget, covered.cost) or covered
 
     def _covered(self, problem: Problem) -> Sum:
         found = decompose(problem, self.statistics, problem.inequalities)
         return Sum(problem, (Term(1, found.join),), found.cost)
 
-    def _split(self, problem: Problem, budget: int, most: float) -> Sum | None:
+    def _split(self, problem: Problem, main: Decomposition, budget: int, most: float) -> Sum | None:
         """The main tree and its corrections, or None past the budget of terms or the cost."""
-        main = decompose(problem, self.statistics, frozenset())
         if main.cost >= most:
             return None
-        if not main.uncovered:
-            return Sum(problem, (Term(1, main.join),), main.cost)
         parts = quotients(problem, main.uncovered, budget)
         if parts is None or len(parts) >= budget:
             return None
@@ -84,11 +84,11 @@ class Solver:
 
     def _cheapest(self, problem: Problem, budget: int, most: float) -> Sum:
         """The cheaper of both ways; where neither is below ``most``, any of them."""
-        split = self._split(problem, budget, most)
-        if split is not None and len(split.terms) == 1:
-            return split
+        main = decompose(problem, self.statistics, frozenset())
+        if not main.uncovered:
+            return Sum(problem, (Term(1, main.join),), main.cost)
         covered = self._covered(problem)
-        return split if split is not None and split.cost < covered.cost else covered
+        return self._split(problem, main, budget, min(most, covered.cost)) or covered
 
 
 def _rolled_up(terms: Sequence[Term], free: frozenset[Variable]) -> tuple[Term, ...]:

@@ -132,8 +132,8 @@ def _cheap_bound(problem: Problem, variable: Variable, solver: Solver) -> Sum:
             held = frozenset[Variable]().union(*(other.variables for other in rest))
             if leaf.keys and leaf.variables <= held and connected(rest):
                 options.append(solver.bound(replace(best.problem, leaves=rest)))
-        cheapest = min(options, key=lambda total: total.cost, default=best)
-        if cheapest.cost > _WORTH_DROPPING * best.cost:
+        cheapest = min(options, key=lambda total: total.cost, default=None)
+        if cheapest is None or cheapest.cost > _WORTH_DROPPING * best.cost:
             return best
         best = cheapest
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from sqlglot import exp
 
@@ -38,7 +38,7 @@ def with_columns(select: exp.Select, *expressions: exp.Expression) -> exp.Select
 
 
 def joined_with(
-    select: exp.Select, source: exp.Expression, equal: list[exp.Expression]
+    select: exp.Select, source: exp.Expression, equal: Sequence[exp.Expression]
 ) -> exp.Select:
     """The same select joined with one more source, by all given equalities."""
     join = exp.Join(this=source, on=all_of(equal)) if equal else exp.Join(this=source, kind="CROSS")
@@ -46,7 +46,7 @@ def joined_with(
     return select
 
 
-def filtered_by(select: exp.Select, conditions: list[exp.Expression]) -> exp.Select:
+def filtered_by(select: exp.Select, conditions: Sequence[exp.Expression]) -> exp.Select:
     """The same select, which has no WHERE yet, with all given conditions."""
     if conditions:
         select.set("where", exp.Where(this=all_of(conditions)))
@@ -70,7 +70,7 @@ def table(name: str) -> exp.Table:
     return exp.Table(this=identifier(name))
 
 
-def all_of(conditions: list[exp.Expression]) -> exp.Expression:
+def all_of(conditions: Sequence[exp.Expression]) -> exp.Expression:
     """All conditions joined by AND."""
     tree, *rest = conditions
     if rest:

@@ -10,7 +10,6 @@ direction. Proof: docs/proofs/refined.md, "Where the search ends".
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -38,7 +37,7 @@ class Ceiling:
         size = len(recursion.coordinates)
         return cls(
             rows=tuple(_row_sums(group, size) for group in groups),
-            answers=tuple(map(_union, recursion.answers)),
+            answers=recursion.largest_answers,
         )
 
     def polynomials(self, values: Vector) -> tuple[Polynomial, ...]:
@@ -59,11 +58,25 @@ class Ceiling:
 
     def degrees(self) -> Distances:
         """The greatest power of each group in P, whatever the data."""
-        found = self.polynomials((1,) * len(self.rows[0])) if self.rows else ()
-        return tuple(
-            max((counts[g] for polynomial in found for counts in polynomial), default=0)
-            for g in range(len(self.rows))
-        )
+        groups = range(len(self.rows))
+        longest: list[tuple[int, ...]] = []
+        nothing = (0,) * len(self.rows)
+
+        def most(gain: Gain) -> tuple[int, ...]:
+            ends = [longest[i] for i in set(gain.terms)]
+            return tuple(map(max, nothing, *ends)) if ends else nothing
+
+        for i in range(len(self.rows[0]) if self.rows else 0):
+            # Terms of a coordinate are smaller sets, which come earlier.
+            own = nothing
+            for g in groups:
+                gain = self.rows[g][i]
+                if gain.constant or gain.terms:
+                    chain = most(gain)
+                    own = tuple(map(max, own, (*chain[:g], chain[g] + 1, *chain[g + 1 :])))
+            longest.append(own)
+        found = [most(answer) for answer in self.answers]
+        return tuple(map(max, nothing, *found)) if found else nothing
 
 
 class Horizon:
@@ -143,15 +156,7 @@ def _weighted(
 def _row_sums(group: Group, size: int) -> tuple[Gain, ...]:
     rows = [Gain(0, ())] * size
     for step in group:
-        for move in step.moves:
-            row, own = rows[move.target], _union(move.gains)
-            rows[move.target] = Gain(row.constant + own.constant, row.terms + own.terms)
+        for target, own in step.largest_gains:
+            row = rows[target]
+            rows[target] = Gain(row.constant + own.constant, row.terms + own.terms)
     return tuple(rows)
-
-
-def _union(gains: tuple[Gain, ...]) -> Gain:
-    """A gain that is at least each of the given ones."""
-    terms = Counter[int]()
-    for gain in gains:
-        terms |= Counter(gain.terms)
-    return Gain(max((g.constant for g in gains), default=0), tuple(terms.elements()))

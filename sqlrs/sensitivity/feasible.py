@@ -16,7 +16,6 @@ from functools import cached_property
 from itertools import combinations, combinations_with_replacement
 
 from sqlrs.catalog import ColumnType, Family
-from sqlrs.errors import QueryRefused
 from sqlrs.query import Atom, Constant, Term, Variable
 from sqlrs.residuals import Members, Residual, subsets
 
@@ -27,8 +26,6 @@ RoleFamily = frozenset[Members]
 # query alone.
 MAX_CHECKS = 20_000
 MAX_CHECKS_IN_ALL = 500_000
-# Each role set is a term of the recursion; past so many the query is refused.
-MAX_ROLE_SETS = 250_000
 
 # An equality pattern: at position i the least position that holds the same value.
 _Pattern = tuple[int, ...]
@@ -40,21 +37,9 @@ _End = int | Variable
 
 @dataclass
 class Budget:
-    """What is left for the role sets of one query."""
+    """The checks that are left for the residuals of one query."""
 
     checks: int = MAX_CHECKS_IN_ALL
-    role_sets: int = MAX_ROLE_SETS
-
-    def take(self, role_sets: int) -> None:
-        """Refuse the query when its role sets are too many."""
-        self.role_sets -= role_sets
-        if self.role_sets < 0:
-            raise QueryRefused(
-                "the query joins its private tables with themselves in too many ways",
-                code="too_many_tables",
-                sqlstate="54001",
-                hint="join a private table less often, or demand that its rows be different",
-            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +90,8 @@ def role_families(
     budget = Budget() if budget is None else budget
     search = _Search(residual, candidates)
     if search.allows_everything():
-        budget.take(2 ** len(candidates))
         return (frozenset(f for f in subsets(candidates) if f),)
-    feasible = []
-    for role_set in search.consistent():
-        budget.take(1)
-        if not search.rules_out(role_set, role_set.needs):
-            feasible.append(role_set)
+    feasible = [f for f in search.consistent() if not search.rules_out(f, f.needs)]
     together = frozenset(f.members for f in feasible)
     if len(feasible) < 2 or search.all_at_once(feasible):
         return (together,) if together else ()

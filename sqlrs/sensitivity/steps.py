@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from math import prod
 
 from sqlrs.isomorphism import Classes
@@ -65,6 +65,11 @@ class Step:
             grown[move.target] = value
         return tuple(grown)
 
+    @cached_property
+    def largest_gains(self) -> tuple[tuple[int, Gain], ...]:
+        """For each target a gain that is at least each of the move's gains."""
+        return tuple((move.target, union(move.gains)) for move in self.moves)
+
     @property
     def cost(self) -> int:
         """The number of additions of one application, about."""
@@ -101,6 +106,11 @@ class Recursion:
     answers: tuple[tuple[Gain, ...], ...]
     roles: tuple[Roles, ...]
 
+    @cached_property
+    def largest_answers(self) -> tuple[Gain, ...]:
+        """For each table a gain that is at least each of L's gains."""
+        return tuple(map(union, self.answers))
+
     def last(self, values: Sequence[int]) -> int:
         """L(T): a bound of the change of the answer."""
         return max((largest(gains, values) for gains in self.answers), default=0)
@@ -111,6 +121,16 @@ def largest(gains: tuple[Gain, ...], values: Sequence[int]) -> int:
     if len(gains) == 1:
         return gains[0](values)
     return max((gain(values) for gain in gains), default=0)
+
+
+def union(gains: tuple[Gain, ...]) -> Gain:
+    """A gain that is at least each of the given ones."""
+    if len(gains) == 1:
+        return gains[0]
+    terms = Counter[int]()
+    for gain in gains:
+        terms |= Counter(gain.terms)
+    return Gain(max((g.constant for g in gains), default=0), tuple(terms.elements()))
 
 
 @lru_cache(maxsize=128)

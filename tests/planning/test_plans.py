@@ -12,9 +12,9 @@ import duckdb
 import pytest
 
 from sqlrs.errors import UsageError
-from sqlrs.planning import Evaluator, choose, index_hints
+from sqlrs.planning import choose, evaluate, index_hints
 from sqlrs.planning.canonical import canonical
-from sqlrs.planning.decompose import _Search, numbered, structure
+from sqlrs.planning.decompose import _Search, cheapest, decompose, numbered, structure
 from sqlrs.planning.factorise import Statement, column_names
 from sqlrs.planning.inclusion_exclusion import Solver, quotients
 from sqlrs.planning.problem import Problem
@@ -56,13 +56,10 @@ def test_every_residual_of_a_pattern(name: str, graph: Direct) -> None:
     residuals = Residuals(pattern(SHAPES[name]))
     parts = residuals.undecided(residuals.required)
     wanted = [residuals.of(residuals.query.everything), *parts]
-    plain = Evaluator(graph, residuals.query, "duckdb", "plain")
-    expected = [plain(residual).value for residual in wanted]
+    plain = evaluate(wanted, graph, dialect="duckdb", how="plain")
     for how in ("factorised", "pruned", "auto"):
-        evaluator = Evaluator(graph, residuals.query, "duckdb", how)
-        assert [evaluator(residual).value for residual in wanted] == expected, how
-        together = [value for batch in evaluator.together(wanted) for value in batch.run()]
-        assert together == expected, how
+        found = evaluate(wanted, graph, dialect="duckdb", how=how)
+        assert [e.value for e in found] == [e.value for e in plain], how
 
 
 def test_the_plain_plan_agrees_with_the_definition(graph: Direct) -> None:
@@ -73,6 +70,31 @@ def test_the_plain_plan_agrees_with_the_definition(graph: Direct) -> None:
         plan = choose(residual, how="plain", dialect="duckdb")
         expected = brute.residual_value(residual, database)
         assert graph.scalar(plan.statement()) == expected
+
+
+def test_shared_steps_are_kept_once(graph: Direct) -> None:
+    residuals = Residuals(query(*(atom(EDGE, *p) for p in ("ab", "bc", "cd", "de"))))
+    wanted = [residuals.of(residuals.query.everything), *residuals.undecided(residuals.required)]
+    apart = evaluate(wanted, graph, dialect="duckdb", how="factorised")
+    assert graph.kept == []
+    together = evaluate(wanted, graph, dialect="duckdb", how="factorised", materialising=True)
+    kept = list(graph.kept)
+    graph.drop_kept()
+    assert [e.value for e in together] == [e.value for e in apart]
+    assert kept
+
+
+def test_progress_hears_every_statement(graph: Direct) -> None:
+    residuals = Residuals(pattern("ab bc ca"))
+    heard: list[tuple[int, int, str]] = []
+    evaluate(
+        residuals.undecided(residuals.required),
+        graph,
+        dialect="duckdb",
+        progress=lambda *event: heard.append(event),
+    )
+    # Nothing but the residual's name: which plan was chosen follows from the data.
+    assert heard == [(1, 1, "{edge1, edge2}")]
 
 
 def test_counts_beyond_64_bits(graph: Direct) -> None:
@@ -117,6 +139,32 @@ def test_only_a_leaf_with_a_key_is_read_twice(keyed: bool) -> None:
     path = search._joined(search._single(1), search._single(2))
     assert path is not None
     assert (search._filtered(path) is not None) == keyed
+
+
+def test_equal_steps_are_saved_once_and_bounds_have_an_end() -> None:
+    star = pattern(" ".join(f"a{leaf}" for leaf in "bcdefgh"))
+    residuals = Residuals(star)
+    for members in (star.everything, star.everything - {0}):
+        problem = Problem.of(residuals.of(members))
+        for forced in (frozenset[Inequality](), problem.inequalities):
+            assert decompose(problem, Statistics(), forced).cost > 0
+    assert choose(residuals.of(star.everything - {0}), dialect="duckdb").lines()
+
+
+def test_the_plan_does_not_depend_on_what_was_planned_before() -> None:
+    path = pattern("ab bc cd de")
+
+    def planned(members: frozenset[int]) -> str:
+        return choose(Residuals(path).of(members), dialect="duckdb").statement().sql("duckdb")
+
+    cheapest.cache_clear()
+    first = planned(frozenset({1, 2, 3}))
+    cheapest.cache_clear()
+    for members in Residuals(path).required:
+        if members:
+            planned(members)
+    assert planned(frozenset({1, 2, 3})) == first
+    assert cheapest.cache_info().hits > 0
 
 
 def test_inclusion_and_exclusion_coefficients() -> None:

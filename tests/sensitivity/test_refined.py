@@ -22,7 +22,7 @@ from sqlrs.query import Atom, Constant, Query, Value
 from sqlrs.residuals import Members, Residual, Residuals
 from sqlrs.sensitivity import refined, steps
 from sqlrs.sensitivity.ceiling import Ceiling, Horizon, turning_point
-from sqlrs.sensitivity.feasible import role_families, surely_different
+from sqlrs.sensitivity.feasible import Budget, role_families, surely_different
 from sqlrs.sensitivity.refined import (
     choose_method,
     reached,
@@ -235,6 +235,28 @@ def test_past_the_limit_all_role_sets_count_together() -> None:
     cut = role_families(residual, residual.members, max_checks=0)
     assert len(exact) > 1
     assert cut == (frozenset().union(*exact),)
+
+
+def test_a_query_that_uses_up_its_checks_still_has_a_bound(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """No check left for small sets, then none at all: RS+ grows, and the step still holds."""
+    shape = next(s for s in shapes() if s.name == "path of three, different")
+    residuals = Residuals(shape.query, shape.reading)
+    values = constant_values(residuals, 3)
+    exact = refined_sensitivity(residuals, values, TENTH).value
+    bounds = [exact]
+    for checks in (40, 0):
+        monkeypatch.setattr(steps, "Budget", lambda checks=checks: Budget(checks))
+        steps.compile_recursion.cache_clear()
+        again = Residuals(shape.query, shape.reading)
+        bounds.append(refined_sensitivity(again, values, TENTH).value)
+        report = check(replace(shape, most=2, decays=(Fraction(1, 2),)))
+        assert report.pairs
+        assert not report.failed
+    steps.compile_recursion.cache_clear()
+    assert bounds == sorted(bounds)
+    assert bounds[-1] > exact
 
 
 def integer(value: Value) -> Constant:
