@@ -71,6 +71,8 @@ class Connection:
         except ProtocolViolation as violation:
             report = fatal("08P01", str(violation))
         except ShadowLost:
+            # A statement without its end: clients take replies and then an error for nonsense.
+            self._wire.discard()
             report = _CRASHED
         except ShadowRefused as problem:
             report = fatal(problem.sqlstate, problem.message)

@@ -116,6 +116,10 @@ class Wire(asyncio.Protocol):
             self._use_transport().write(bytes(self._outgoing))
         self._outgoing.clear()
 
+    def discard(self) -> None:
+        """Forget what was written and not sent yet."""
+        self._outgoing.clear()
+
     async def drain(self, seconds: float) -> None:
         """Wait until the client took most of what was written."""
         if not self._writable.is_set() and not self.lost:
