@@ -161,9 +161,11 @@ class Statement:
         counts: list[exp.Expression] = []
         where: list[exp.Expression] = []
         taken: set[str] = set()
+        inputs: list[Places] = []
         for one in _connected(join.inputs):
             source, own, here, count = self._source(one, taken)
-            equal = [
+            inputs.append(own)
+            equal: list[exp.Expression] = [
                 exp.EQ(this=again(places[v]), expression=again(p))
                 for v, p in sorted(own.items())
                 if v in places
@@ -175,7 +177,10 @@ class Statement:
                 select.set("from_", exp.From(this=source))
             else:
                 select = joined_with(select, source, equal)
-        where += [condition_tree(c, places) for c in join.conditions]
+        for condition in join.conditions:
+            # A condition on one input is a filter there; on several, engines misjudge the join.
+            alone = (own for own in inputs if condition.variables <= own.keys())
+            where.append(condition_tree(condition, next(alone, places)))
         return filtered_by(select, where), places, counts
 
     def _source(
