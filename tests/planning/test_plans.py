@@ -12,7 +12,7 @@ import duckdb
 import pytest
 
 from sqlrs.errors import UsageError
-from sqlrs.planning import choose, evaluate, index_hints
+from sqlrs.planning import Evaluator, choose, index_hints
 from sqlrs.planning.canonical import canonical
 from sqlrs.planning.decompose import _Search, cheapest, decompose, numbered, structure
 from sqlrs.planning.factorise import Statement, column_names
@@ -56,10 +56,13 @@ def test_every_residual_of_a_pattern(name: str, graph: Direct) -> None:
     residuals = Residuals(pattern(SHAPES[name]))
     parts = residuals.undecided(residuals.required)
     wanted = [residuals.of(residuals.query.everything), *parts]
-    plain = evaluate(wanted, graph, dialect="duckdb", how="plain")
+    plain = Evaluator(graph, residuals.query, "duckdb", "plain")
+    expected = [plain(residual).value for residual in wanted]
     for how in ("factorised", "pruned", "auto"):
-        found = evaluate(wanted, graph, dialect="duckdb", how=how)
-        assert [e.value for e in found] == [e.value for e in plain], how
+        evaluator = Evaluator(graph, residuals.query, "duckdb", how)
+        assert [evaluator(residual).value for residual in wanted] == expected, how
+        together = [value for batch in evaluator.together(wanted) for value in batch.run()]
+        assert together == expected, how
 
 
 def test_the_plain_plan_agrees_with_the_definition(graph: Direct) -> None:
@@ -70,31 +73,6 @@ def test_the_plain_plan_agrees_with_the_definition(graph: Direct) -> None:
         plan = choose(residual, how="plain", dialect="duckdb")
         expected = brute.residual_value(residual, database)
         assert graph.scalar(plan.statement()) == expected
-
-
-def test_shared_steps_are_kept_once(graph: Direct) -> None:
-    residuals = Residuals(query(*(atom(EDGE, *p) for p in ("ab", "bc", "cd", "de"))))
-    wanted = [residuals.of(residuals.query.everything), *residuals.undecided(residuals.required)]
-    apart = evaluate(wanted, graph, dialect="duckdb", how="factorised")
-    assert graph.kept == []
-    together = evaluate(wanted, graph, dialect="duckdb", how="factorised", materialising=True)
-    kept = list(graph.kept)
-    graph.drop_kept()
-    assert [e.value for e in together] == [e.value for e in apart]
-    assert kept
-
-
-def test_progress_hears_every_statement(graph: Direct) -> None:
-    residuals = Residuals(pattern("ab bc ca"))
-    heard: list[tuple[int, int, str]] = []
-    evaluate(
-        residuals.undecided(residuals.required),
-        graph,
-        dialect="duckdb",
-        progress=lambda *event: heard.append(event),
-    )
-    # Nothing but the residual's name: which plan was chosen follows from the data.
-    assert heard == [(1, 1, "{edge1, edge2}")]
 
 
 def test_counts_beyond_64_bits(graph: Direct) -> None:
