@@ -58,6 +58,8 @@ class Ceiling:
 
     def degrees(self) -> Distances:
         """The greatest power of each group in P, whatever the data."""
+        if not self.rows:
+            return ()
         groups = range(len(self.rows))
         longest: list[tuple[int, ...]] = []
         nothing = (0,) * len(self.rows)
@@ -66,7 +68,7 @@ class Ceiling:
             ends = [longest[i] for i in set(gain.terms)]
             return tuple(map(max, nothing, *ends)) if ends else nothing
 
-        for i in range(len(self.rows[0]) if self.rows else 0):
+        for i in range(len(self.rows[0])):
             # Terms of a coordinate are smaller sets, which come earlier.
             own = nothing
             for g in groups:

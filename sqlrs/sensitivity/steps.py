@@ -16,12 +16,16 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import prod
 
+from sqlrs.errors import QueryRefused
 from sqlrs.isomorphism import Classes
 from sqlrs.query import Predicate
 from sqlrs.residuals import Members, Residual, Residuals, closure
 from sqlrs.sensitivity.feasible import Budget, RoleFamily, role_families
 
 Vector = tuple[int, ...]
+
+# A release runs one statement, planned beforehand, for each class of isomorphic parts.
+MAX_STATEMENTS = 256
 
 # Comparing all pairs of gains is worth it only while they are few; the maximum is the same.
 _FEW_GAINS = 64
@@ -198,6 +202,7 @@ class _Compiler:
 
     def compile(self) -> Recursion:
         """The recursion; coordinates in order of size, so that factors come before products."""
+        self._refuse_too_many_statements()
         everything = self.residuals.of(self.query.everything)
         start = self._all_families(everything)
         found: dict[Members, tuple[dict[int, tuple[RoleFamily, ...]], tuple[Members, ...]]] = {}
@@ -239,6 +244,20 @@ class _Compiler:
             answers=tuple(gains(everything.members, families) for families in start.values()),
             roles=tuple(self._describe(everything.members, start, found)),
         )
+
+    def _refuse_too_many_statements(self) -> None:
+        classes = set[Members]()
+        for members in self.residuals.required:
+            for part in self.residuals.parts(members):
+                if not part.decided:
+                    classes.add(self._part(part))
+            if len(classes) > MAX_STATEMENTS:
+                raise QueryRefused(
+                    f"the query has more than {MAX_STATEMENTS} residuals that all differ",
+                    code="too_many_tables",
+                    sqlstate="54001",
+                    hint="count over a smaller join, or materialise a part of it as a public table",
+                )
 
     def _opened(self, members: Members) -> Members:
         """The coordinate of a set: the first set isomorphic to its open part, which may be empty.

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sqlrs.catalog import ColumnType, Family
+from sqlrs.errors import QueryRefused
 from sqlrs.isomorphism import representatives
 from sqlrs.noise.weights import Weights
 from sqlrs.query import Atom, Constant, Query, Value
@@ -314,6 +315,27 @@ def test_decided_sets_are_not_asked_for_in_the_recursion() -> None:
     # The three pairs of edges are isomorphic: one stands for all.
     assert coordinates == (frozenset({0, 1}),)
     assert all(not residuals.of(members).decided for members in coordinates)
+
+
+def test_values_that_no_private_row_moves_have_no_degree() -> None:
+    free = replace(BAG, name="public", private=False)
+    residuals = Residuals(query(atom(table("r", "v", keys=["v"]), "a"), atom(free, "a", "b")))
+    recursion = compile_recursion(residuals)
+    assert recursion.coordinates and not recursion.steps
+    assert Ceiling.of(recursion, ()).degrees() == ()
+    assert refined_sensitivity(residuals, constant_values(residuals, 7), TENTH).value == 7
+
+
+def test_too_many_different_residuals_are_refused() -> None:
+    def star(tables: list[str]) -> Residuals:
+        atoms = (atom(table(name, "v", "w"), "x", f"y{i}") for i, name in enumerate(tables))
+        return Residuals(query(*atoms))
+
+    with pytest.raises(QueryRefused, match="residuals that all differ"):
+        compile_recursion(star([f"t{i}" for i in range(9)]))
+    assert len(compile_recursion(star([f"t{i}" for i in range(8)])).coordinates) == 2**8 - 2
+    # As many residuals, but only one for each number of atoms.
+    assert len(compile_recursion(star(["t"] * 9)).coordinates) == 8
 
 
 def test_roles_tell_what_keys_and_predicates_decide() -> None:
