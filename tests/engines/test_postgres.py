@@ -290,7 +290,10 @@ def test_a_snapshot_writes_nothing(owner: psycopg.Connection, any_db: str, text:
 
 
 def test_settings_are_pinned_inside_and_gone_after(any_db: str) -> None:
-    names = "search_path row_security standard_conforming_strings jit statement_timeout work_mem"
+    names = (
+        "search_path row_security standard_conforming_strings jit enable_memoize "
+        "statement_timeout work_mem"
+    )
     show = f"SELECT {', '.join(f'current_setting({name!r})' for name in names.split())}"
     with psycopg.connect(any_db) as connection:
         connection.execute("SET standard_conforming_strings = off; SET work_mem = '1GB'")
@@ -299,7 +302,7 @@ def test_settings_are_pinned_inside_and_gone_after(any_db: str) -> None:
         connection.rollback()
         with closing(open_engine(connection, timeout=2.5)) as engine, engine.snapshot() as snapshot:
             assert snapshot.rows(statement(show)) == [
-                ("pg_catalog, public", "off", "on", "off", "2500ms", "1GB")
+                ("pg_catalog, public", "off", "on", "off", "off", "2500ms", "1GB")
             ]
             assert snapshot.rows(statement("SELECT 'a\\b'")) == [("a\\b",)]
         assert connection.execute(show).fetchone() == before
