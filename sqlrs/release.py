@@ -168,10 +168,10 @@ def release(
     if isinstance(compiled, Contradiction):
         nothing = Interval(0, 0, bars.coverage) if bars else None
         return Answer(0, Decimal(0), mechanism.name, nothing)
-    wanted = wanted_by(mechanism, compiled.residuals)
     charge = _charge(request, mechanism, bars, compiled.canonical)
     if recorded := ledger.repeat(charge):
         return Answer.from_json(recorded)
+    wanted = wanted_by(mechanism, compiled.residuals)
     ticket = ledger.reserve(charge)
     outcome = _compute(
         compiled.residuals, wanted, mechanism, bars, charge, engine, settings, progress
