@@ -7,6 +7,7 @@ import sys
 
 BENCHMARKS = {
     "shape": [],
+    "compile": [],
     "noise": [],
     "table1": ["--figure"],
     "speed": [],
