@@ -21,8 +21,6 @@ PROBE, BUILD, GROUP_ROW, GROUP = 0.3, 1.5, 1.5, 3.0
 STEP = 4000.0
 _CLOSING = 0.5
 
-RESTRICTED_ROWS = 32.0
-
 Mask = int
 
 
@@ -67,9 +65,8 @@ class LeafSize:
         columns = tuple([number[v] for _, v in leaf.columns])
         table = leaf.table
         if not isinstance(table, Table):
-            return cls(
-                columns, (mask_of(leaf.variables, number),), RESTRICTED_ROWS, restricting=True
-            )
+            key = mask_of(leaf.variables, number)
+            return cls(columns, (key,), leaf.expected, restricting=True)
         return cls(
             columns=columns,
             keys=tuple([mask_of(key, number) for key in leaf.keys]),

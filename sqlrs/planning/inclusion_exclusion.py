@@ -53,16 +53,17 @@ class Solver:
     def solve(self, problem: Problem, *, thorough: bool = False) -> Sum:
         """The cheapest exact way found: all in bags, or corrected by inclusion and exclusion."""
         if problem.output is not None:
-            return self._covered(problem)
+            return self.covered(problem)
         main = decompose(problem, self.statistics, frozenset())
         if not main.uncovered:
             return Sum(problem, (Term(1, main.join),), main.cost)
-        covered = self._covered(problem)
+        covered = self.covered(problem)
         huge = thorough and covered.cost >= _MANY_FROM_COST
         budget = _MANY_TERMS if huge else _FEW_TERMS
         return self._split(problem, main, budget, covered.cost) or covered
 
-    def _covered(self, problem: Problem) -> Sum:
+    def covered(self, problem: Problem) -> Sum:
+        """One tree in which all inequalities are read in bags."""
         found = decompose(problem, self.statistics, problem.inequalities)
         return Sum(problem, (Term(1, found.join),), found.cost)
 
@@ -87,7 +88,7 @@ class Solver:
         main = decompose(problem, self.statistics, frozenset())
         if not main.uncovered:
             return Sum(problem, (Term(1, main.join),), main.cost)
-        covered = self._covered(problem)
+        covered = self.covered(problem)
         return self._split(problem, main, budget, min(most, covered.cost)) or covered
 
 

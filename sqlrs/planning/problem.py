@@ -31,7 +31,8 @@ class Leaf:
     """An input relation: rows of a table, or of an earlier step's result called ``table``.
 
     ``maximised`` columns are not kept: a kept value then counts as often as its most frequent
-    completion by them, which bounds every choice of their values from above.
+    completion by them, which bounds every choice of their values from above. ``expected`` is the
+    number of rows that an earlier step's result is taken to have.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Leaf:
     guarded: frozenset[str] = frozenset()
     maximised: tuple[str, ...] = ()
     keys: tuple[frozenset[Variable], ...] = ()
+    expected: float = 0.0
 
     @classmethod
     def of(cls, atom: Atom, never_null: frozenset[Variable]) -> Leaf:

@@ -8,6 +8,7 @@ still many, further levels bound pairs, triples and so on. docs/proofs/plans.md 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,15 +16,20 @@ from functools import cached_property
 from sqlglot import exp
 
 from sqlrs import emit
+from sqlrs.catalog import Table
 from sqlrs.emit import RESULTS
 from sqlrs.identifiers import column
 from sqlrs.planning.factorise import Statement, column_names, free_name
 from sqlrs.planning.inclusion_exclusion import Solver, Sum
 from sqlrs.planning.problem import Leaf, Problem
+from sqlrs.planning.statistics import Statistics
 from sqlrs.planning.trees import again, filtered_by, joined_with, named, select_from, table
 from sqlrs.query import Variable
 
 _SEEDS = 16
+# Expected where values stand out; from an even column, on the other hand, all values survive.
+_FEW_SURVIVORS = 32.0
+_EVEN, _UNEVEN = 1.1, 1.5
 _WORTH_A_LEVEL = 0.5
 _WORTH_DROPPING = 0.2
 
@@ -76,7 +82,7 @@ def prune(problem: Problem, solver: Solver, reserved: frozenset[str]) -> Pruning
     """The pruned evaluation of a problem, or None where there is no group to rule out."""
     if not problem.free or problem.output is not None:
         return None
-    names = _Names(problem, reserved)
+    names = _Names(problem, reserved, solver.statistics)
     telling = [v for v in sorted(problem.free) if connected(bounding(problem, [v]).leaves)]
     if not telling:
         return None
@@ -158,21 +164,36 @@ def _deeper(
 class _Names:
     """Names for seeds and survivors that no table has."""
 
-    def __init__(self, problem: Problem, reserved: frozenset[str]) -> None:
+    def __init__(self, problem: Problem, reserved: frozenset[str], statistics: Statistics) -> None:
+        self.problem = problem
         self.columns = column_names(problem.free)
         self.reserved = reserved
+        self.statistics = statistics
 
     def seeds(self, variables: Sequence[Variable]) -> Leaf:
-        return self._leaf("seeds", variables)
+        return self._leaf("seeds", variables, _SEEDS)
 
     def survivors(self, variables: Sequence[Variable]) -> Leaf:
-        return self._leaf("survivors", variables)
+        expected = math.prod(self._surviving(variable) for variable in variables)
+        return self._leaf("survivors", variables, max(expected, _FEW_SURVIVORS))
 
-    def _leaf(self, kind: str, variables: Sequence[Variable]) -> Leaf:
+    def _leaf(self, kind: str, variables: Sequence[Variable], expected: float) -> Leaf:
         joined = "_".join([kind, *(self.columns[v] for v in variables)])
         name = free_name(joined, set(self.reserved))
         columns = tuple(sorted((c, v) for v, c in column_names(variables).items()))
-        return Leaf(name, name, columns, keys=(frozenset(variables),))
+        return Leaf(name, name, columns, keys=(frozenset(variables),), expected=expected)
+
+    def _surviving(self, variable: Variable) -> float:
+        """How many values of a variable no bound is expected to rule out."""
+        found = math.inf
+        for leaf in self.problem.leaves:
+            for name, held in leaf.columns:
+                if held == variable and isinstance(leaf.table, Table):
+                    repetition = self.statistics.repetition(leaf.table, name)
+                    skew = repetition.skew(self.statistics.size(leaf.table))
+                    share = min(max((_UNEVEN - skew) / (_UNEVEN - _EVEN), 0.0), 1.0)
+                    found = min(found, share * repetition.distinct)
+        return found
 
 
 def connected(leaves: Sequence[Leaf]) -> bool:

@@ -33,6 +33,10 @@ class Repetition:
     squares: float
     most: float
 
+    def skew(self, rows: float) -> float:
+        """Σ frequency² over what it is if all values are equally frequent: 1 or more."""
+        return max(self.squares * self.distinct / rows**2, 1.0)
+
     @classmethod
     def unique(cls, rows: float) -> Repetition:
         """Every value once."""

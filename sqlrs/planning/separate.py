@@ -1,0 +1,107 @@
+"""Parts of a problem that meet in free variables only: the largest counts of each, multiplied.
+
+For the two halves of a bow tie whose closing edges are gone, max over b, d of f(x,b) · g(x,d) is
+max f(x,·) · max g(x,·), so no combination of b and d is ever looked at. docs/proofs/plans.md has
+the proof.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sqlrs.planning.estimate import STEP
+from sqlrs.planning.inclusion_exclusion import Solver, Sum, Term
+from sqlrs.planning.problem import Condition, Leaf, Problem
+from sqlrs.planning.tree import Grouping, Input, Join, placed, unique_rows
+from sqlrs.query import Variable
+
+
+def separate(problem: Problem, solver: Solver) -> Sum | None:
+    """Counts per value of the free variables that parts share; None where that saves nothing.
+
+    The largest of these counts is the largest count of the problem.
+    """
+    if problem.output is not None:
+        return None
+    parts = _parts(problem)
+    free = [part.free for part in parts]
+    shared = frozenset[Variable]().union(
+        *(one & other for i, one in enumerate(free) for other in free[:i])
+    )
+    if len(parts) == 1 or shared == problem.free:
+        return None
+    inputs: list[Input] = []
+    cost = 0.0
+    for part in parts:
+        solved = solver.covered(part)
+        inputs.append(_largest(solved, shared))
+        cost += solved.cost + STEP
+    across = [c for c in problem.conditions if not any(c in part.conditions for part in parts)]
+    join, _ = placed(Join(tuple(inputs)), across)
+    kept = Problem(problem.leaves, shared, problem.inequalities, problem.others)
+    return Sum(kept, (Term(1, join),), cost)
+
+
+def _largest(solved: Sum, shared: frozenset[Variable]) -> Input:
+    """The largest count of a part for each value of the variables that it shares."""
+    (term,) = solved.terms
+    part = solved.problem
+    if part.free <= shared and len(part.leaves) == 1 and part.leaves[0].keys:
+        return part.leaves[0]
+    join = term.join
+    if not unique_rows(join, part.free):
+        grouped = Grouping(join, part.free)
+        if part.free <= shared:
+            return grouped
+        join = Join((grouped,))
+    return Grouping(join, part.free & shared, largest=not part.free <= shared)
+
+
+def _parts(problem: Problem) -> list[Problem]:
+    """The leaves that variables which are not free, or conditions across them, hold together."""
+    groups: list[tuple[Leaf, ...]] = []
+    for leaf in problem.leaves:
+        inner = leaf.variables - problem.free
+        groups = _merged(groups, [g for g in groups if not inner.isdisjoint(_held(g))], leaf)
+    while across := next(filter(None, (_across(groups, c) for c in problem.conditions)), None):
+        groups = _merged(groups, across)
+    parts = []
+    for leaves in groups:
+        held = _held(leaves)
+        parts.append(
+            Problem(
+                leaves=leaves,
+                free=problem.free & held,
+                inequalities=frozenset(p for p in problem.inequalities if p.variables <= held),
+                others=tuple(c for c in problem.others if c.variables <= held),
+            )
+        )
+    return parts
+
+
+def _across(groups: list[tuple[Leaf, ...]], condition: Condition) -> list[tuple[Leaf, ...]]:
+    """The groups that only together can read a condition, if one of them has a variable alone.
+
+    Where all its variables are shared, it is read when the groups are joined.
+    """
+    held = [_held(group) for group in groups]
+    if any(condition.variables <= variables for variables in held):
+        return []
+    if all(sum(v in variables for variables in held) > 1 for v in condition.variables):
+        return []
+    return [
+        group
+        for group, variables in zip(groups, held, strict=True)
+        if not condition.variables.isdisjoint(variables)
+    ]
+
+
+def _merged(
+    groups: list[tuple[Leaf, ...]], some: list[tuple[Leaf, ...]], *more: Leaf
+) -> list[tuple[Leaf, ...]]:
+    one = (*(leaf for group in some for leaf in group), *more)
+    return [*(group for group in groups if group not in some), one]
+
+
+def _held(leaves: Iterable[Leaf]) -> frozenset[Variable]:
+    return frozenset[Variable]().union(*(leaf.variables for leaf in leaves))
