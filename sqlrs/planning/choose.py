@@ -12,7 +12,7 @@ from sqlrs.planning.inclusion_exclusion import Solver
 from sqlrs.planning.plan import HOW, Factorised, Plain, Plan, Pruned, table_names
 from sqlrs.planning.problem import Problem
 from sqlrs.planning.prune import prune
-from sqlrs.planning.separate import separate
+from sqlrs.planning.separate import reduced, separate
 from sqlrs.planning.smt import DEFAULT_SOLVER_SECONDS, Solved
 from sqlrs.planning.statistics import Statistics
 from sqlrs.residuals import Residual
@@ -42,7 +42,7 @@ def choose(
     if _reads_form(residual):
         return Plain(residual, reason="a condition can tell equal values apart: none are grouped")
     solver = Solver(statistics or Statistics())
-    problem = Problem.of(residual)
+    problem = reduced(Problem.of(residual))
     total = solver.solve(problem, thorough=statistics is not None)
     separated = separate(problem, solver)
     if separated is not None and separated.cost < total.cost:

@@ -222,7 +222,8 @@ def bounding(problem: Problem, variables: Iterable[Variable]) -> Problem:
         elif kept or not leaf.keys:
             gone = tuple(c for c, v in leaf.columns if v in others)
             keys = (frozenset(v for _, v in kept),) if leaf.keys else ()
-            leaves.append(replace(leaf, columns=kept, maximised=gone, keys=keys))
+            more = (*leaf.maximised, *gone)
+            leaves.append(replace(leaf, columns=kept, maximised=more, keys=keys))
     return Problem(
         leaves=tuple(leaves),
         free=kept_free,

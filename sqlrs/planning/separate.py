@@ -8,12 +8,38 @@ the proof.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from sqlrs.planning.estimate import STEP
 from sqlrs.planning.inclusion_exclusion import Solver, Sum, Term
 from sqlrs.planning.problem import Condition, Leaf, Problem
 from sqlrs.planning.tree import Grouping, Input, Join, placed, unique_rows
 from sqlrs.query import Variable
+
+
+def reduced(problem: Problem) -> Problem:
+    """The problem without free variables that one leaf alone holds beside shared ones.
+
+    Such a leaf counts its most frequent completion instead. The largest count stays the same.
+    """
+    if problem.output is not None:
+        return problem
+    compared = frozenset[Variable]().union(*(c.variables for c in problem.conditions))
+    leaves = list(problem.leaves)
+    gone: set[Variable] = set()
+    for place, leaf in enumerate(leaves):
+        others = _held(leaves[:place] + leaves[place + 1 :])
+        own = leaf.variables - others
+        kept = tuple((c, v) for c, v in leaf.columns if v in others)
+        left = [c for c, v in leaf.columns if v in own]
+        plain = len(left) == len(own) and leaf.guarded.isdisjoint(left)
+        inside = leaf.variables <= problem.free
+        if own and kept and plain and inside and own.isdisjoint(compared):
+            keys = (frozenset(v for _, v in kept),) if leaf.keys else ()
+            more = (*leaf.maximised, *left)
+            leaves[place] = replace(leaf, columns=kept, maximised=more, keys=keys)
+            gone |= own
+    return replace(problem, leaves=tuple(leaves), free=problem.free - gone)
 
 
 def separate(problem: Problem, solver: Solver) -> Sum | None:

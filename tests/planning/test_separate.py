@@ -1,0 +1,100 @@
+"""Largest counts of parts that meet in the boundary, multiplied: the same as of the whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import duckdb
+import pytest
+from hypothesis import given, settings
+
+from sqlrs import emit
+from sqlrs.planning.inclusion_exclusion import Solver
+from sqlrs.planning.plan import Factorised
+from sqlrs.planning.problem import Problem
+from sqlrs.planning.separate import reduced, separate
+from sqlrs.planning.statistics import Statistics
+from sqlrs.residuals import Residual, Residuals
+from tests.builders import EDGE, atom, query, table
+from tests.planning.adapters import Direct
+from tests.planning.strategies import Case, cases
+
+BOW_TIE = [atom(EDGE, *p) for p in ("xa", "ab", "bx", "xc", "cd", "dx")]
+
+
+@pytest.fixture(scope="module")
+def on_duckdb() -> Iterator[Direct]:
+    with duckdb.connect() as connection:
+        connection.execute("SET threads = 1")
+        yield Direct(connection)
+
+
+def values(residual: Residual, snapshot: Direct) -> Iterator[int]:
+    """The largest count by every way that this residual has."""
+    solver = Solver(Statistics())
+    problem = Problem.of(residual)
+    smaller = reduced(problem)
+    for total in (solver.solve(smaller), separate(problem, solver), separate(smaller, solver)):
+        if total is not None:
+            yield snapshot.scalar(Factorised(residual, total, "duckdb").statement())
+
+
+@settings(max_examples=300)
+@given(cases())
+def test_the_largest_count_stays(on_duckdb: Direct, case: Case) -> None:
+    for table in {a.table.name: a.table for a in case.residual.atoms}.values():
+        on_duckdb.fill(table, case.rows[table.name])
+    if case.residual.boundary:
+        expected = on_duckdb.scalar(emit.plain(case.residual))
+        assert set(values(case.residual, on_duckdb)) == {expected}
+
+
+def open_bow_tie(*inequalities: str) -> Residual:
+    """Both triangles without the edge that closes them: paths x a b and x c d, with x, b, d free."""
+    return Residuals(query(*BOW_TIE, different=inequalities)).of(frozenset({0, 1, 3, 4}))
+
+
+def names(total_of: Residual) -> list[list[str]] | None:
+    total = separate(Problem.of(total_of), Solver(Statistics()))
+    if total is None:
+        return None
+    return [sorted(map(str, one.variables)) for one in total.terms[0].join.inputs]
+
+
+def test_what_separates() -> None:
+    assert names(open_bow_tie()) == [["x"], ["x"]]
+    # b and d are compared, so that a large count of one may rule out that of the other.
+    assert names(open_bow_tie("b d")) is None
+    assert names(open_bow_tie("a c")) is None
+    assert names(open_bow_tie("a x", "c x")) == [["x"], ["x"]]
+
+
+@pytest.mark.parametrize("inequalities", [(), ("b d",), ("a c",), ("a x", "b x", "b d")])
+def test_comparisons_across_the_parts(inequalities: tuple[str, ...], on_duckdb: Direct) -> None:
+    """From 0 most paths lead to 9, by different ways: b ≠ d and a ≠ c matter."""
+    on_duckdb.fill(EDGE, [(0, 1), (0, 2), (0, 3), (1, 9), (2, 9), (3, 9), (1, 8), (2, 7)])
+    residual = open_bow_tie(*inequalities)
+    expected = on_duckdb.scalar(emit.plain(residual))
+    assert set(values(residual, on_duckdb)) == {expected}
+    assert expected == {(): 9, ("b d",): 3, ("a c",): 6}.get(inequalities, 3)
+
+
+def test_a_leaf_alone_counts_its_most_frequent_completion() -> None:
+    problem = Problem.of(Residuals(query(*BOW_TIE)).of(frozenset({0, 1, 3})))
+    smaller = reduced(problem)
+    assert {str(v) for v in problem.free - smaller.free} == {"c"}
+    assert [leaf.maximised for leaf in smaller.leaves] == [(), (), ("dst",)]
+
+
+@pytest.mark.parametrize("nullable", ["", "p q"])
+def test_rows_that_repeat_and_rows_without_a_value(nullable: str, on_duckdb: Direct) -> None:
+    """(0, 5) three times: with two edges from 0 that is 6. A NULL joins nothing, however often."""
+    bag = table("bag", "p", "q", nullable=nullable)
+    empty = [(0, None)] * 5 if nullable else []
+    on_duckdb.fill(bag, [(0, 5), (0, 5), (0, 5), (0, 6), *empty])
+    on_duckdb.fill(EDGE, [(0, 1), (0, 2)])
+    whole = query(atom(EDGE, "x", "a"), atom(bag, "x", "c"), atom(EDGE, "c", "x"))
+    residual = Residuals(whole).of(frozenset({0, 1}))
+    assert {str(v) for v in residual.boundary} == {"x", "c"}
+    assert on_duckdb.scalar(emit.plain(residual)) == 6
+    assert set(values(residual, on_duckdb)) == {6}
