@@ -42,15 +42,15 @@ def values(residual: Residual, snapshot: Direct) -> Iterator[int]:
 @settings(max_examples=300)
 @given(cases())
 def test_the_largest_count_stays(on_duckdb: Direct, case: Case) -> None:
-    for table in {a.table.name: a.table for a in case.residual.atoms}.values():
-        on_duckdb.fill(table, case.rows[table.name])
+    for one in {a.table.name: a.table for a in case.residual.atoms}.values():
+        on_duckdb.fill(one, case.rows[one.name])
     if case.residual.boundary:
         expected = on_duckdb.scalar(emit.plain(case.residual))
         assert set(values(case.residual, on_duckdb)) == {expected}
 
 
 def open_bow_tie(*inequalities: str) -> Residual:
-    """Both triangles without the edge that closes them: paths x a b and x c d, with x, b, d free."""
+    """Both triangles without the edge that closes them: paths x a b and x c d; x, b, d are free."""
     return Residuals(query(*BOW_TIE, different=inequalities)).of(frozenset({0, 1, 3, 4}))
 
 
