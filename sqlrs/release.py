@@ -137,10 +137,9 @@ class Compiled:
 
 
 def wanted_by(mechanism: Mechanism, residuals: Residuals) -> tuple[Members, ...]:
-    """The sets whose T_E the mechanism's sensitivity needs."""
-    if isinstance(mechanism, Cauchy):
-        return residuals.required
-    return tuple(dict.fromkeys((*residuals.required, *reached(residuals))))
+    """The sets whose T_E the mechanism's sensitivity needs; too many are refused."""
+    needed = reached(residuals)
+    return residuals.required if isinstance(mechanism, Cauchy) else needed
 
 
 def sensitivity_for(

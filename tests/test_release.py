@@ -18,13 +18,21 @@ from sqlrs.answer import Answer
 from sqlrs.catalog import Catalog
 from sqlrs.engines.base import Engine, Snapshot
 from sqlrs.engines.open import open_engine
-from sqlrs.errors import BudgetExhausted, EngineFailed, Interrupted, SqlrsError, UsageError
+from sqlrs.errors import (
+    BudgetExhausted,
+    EngineFailed,
+    Interrupted,
+    QueryRefused,
+    SqlrsError,
+    UsageError,
+)
 from sqlrs.ledger import MemoryLedger
 from sqlrs.measure import measure
 from sqlrs.noise import PolyLaplace
 from sqlrs.release import Compiled, Request, Settings, release, wanted_by
 from sqlrs.residuals import Residuals
 from sqlrs.sensitivity.refined import reached, released_sensitivity
+from sqlrs.sensitivity.steps import compile_recursion
 from tests import brute
 from tests.builders import atom, query, table
 from tests.noise.sources import SeededBits
@@ -269,6 +277,20 @@ def _freeze(monkeypatch: pytest.MonkeyPatch, engine: Engine) -> None:
     measured = measure(engine, compiled.residuals, wanted)
     monkeypatch.setattr(Compiled, "of", lambda *_: compiled)
     monkeypatch.setattr("sqlrs.release.measure_for", lambda *_, **__: measured)
+
+
+@pytest.mark.parametrize("mechanism", ["polylaplace", "cauchy"])
+def test_too_many_residuals_are_refused_before_the_charge(
+    engine: Engine, mechanism: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sqlrs.sensitivity.steps.MAX_STATEMENTS", 1)
+    compile_recursion.cache_clear()
+    ledger = MemoryLedger(Decimal(1))
+    with pytest.raises(QueryRefused) as caught:
+        ask(engine, ledger, mechanism=mechanism)
+    compile_recursion.cache_clear()
+    assert caught.value.code == "too_many_tables"
+    assert ledger.spent() == 0
 
 
 def test_system_randomness_is_used(engine: Engine) -> None:
