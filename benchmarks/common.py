@@ -74,7 +74,7 @@ def time_query(name: str, database: Database, sql: str, limit: float) -> Timing:
     )
 
 
-def limited(work: Callable[[], None], database: Database, limit: float) -> float | None:
+def limited(work: Callable[[], object], database: Database, limit: float) -> float | None:
     """Seconds that the work took, or None if it was stopped at the limit."""
     timer = threading.Timer(limit, database.engine.interrupt)
     start = time.perf_counter()
@@ -103,8 +103,8 @@ def timing_table(timings: Sequence[Timing], limit: float) -> str:
     for t in timings:
         ratio = f"< {t.private / limit:.3f}" if t.ratio is None else f"{t.ratio:.3f}"
         lines.append(
-            f"| {t.name} | {_seconds(t.plain, limit)} | {t.private:.2f} | {ratio} "
-            f"| {_seconds(t.plain_residuals, limit)} |"
+            f"| {t.name} | {seconds(t.plain, limit)} | {t.private:.2f} | {ratio} "
+            f"| {seconds(t.plain_residuals, limit)} |"
         )
     return "\n".join(lines)
 
@@ -170,5 +170,6 @@ GRAPHS = {
 }
 
 
-def _seconds(value: float | None, limit: float) -> str:
+def seconds(value: float | None, limit: float) -> str:
+    """A time, or that it is beyond the limit."""
     return f"> {limit:.0f}" if value is None else f"{value:.2f}"

@@ -1,6 +1,6 @@
 """Cost against size: seconds, the fitted exponent, the peak memory and where the time goes.
 
-python -m benchmarks.scale [--sizes 10000,100000,1000000]
+python -m benchmarks.scale [--sizes 10000,100000,1000000,10000000] [--limit 120]
 writes benchmarks/results/scale.md and scale.json. Every cell runs in a process of its own.
 """
 
@@ -18,12 +18,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import sqlrs
-from benchmarks.common import GRAPHS, write_graph, write_results
-from sqlrs.epsilon import parse_epsilon
+from benchmarks.common import GRAPHS, limited, seconds, write_graph, write_results
 from sqlrs.measure import measure
-from sqlrs.noise import Mechanism, PolyLaplace
 from sqlrs.patterns import pattern_sql
-from sqlrs.release import Compiled, wanted_by
+from sqlrs.release import Compiled
 
 QUERIES = ("triangle", "star3", "square")
 
@@ -35,25 +33,27 @@ class Cell:
     graph: str
     query: str
     edges: int
-    seconds: float
-    count_share: float
+    load_seconds: float
+    count_seconds: float | None
+    private_seconds: float | None
     peak_megabytes: int
 
 
-def run_cell(graph: str, query: str, edges: int, path: Path) -> Cell:
-    """Count and residuals in this process."""
-    mechanism: Mechanism = PolyLaplace(parse_epsilon("1"), 5)
+def run_cell(graph: str, query: str, edges: int, path: Path, limit: float) -> Cell:
+    """The count alone, then the private answer, in this process."""
+    sql = pattern_sql(query)
+    start = time.perf_counter()
     with sqlrs.connect(tables={"edge": path}) as database:
-        compiled = Compiled.of(pattern_sql(query), database.catalog, database.settings)
+        load = time.perf_counter() - start
+        compiled = Compiled.of(sql, database.catalog, database.settings)
         assert isinstance(compiled, Compiled)
-        start = time.perf_counter()
-        measured = measure(
-            database.engine, compiled.residuals, wanted_by(mechanism, compiled.residuals)
-        )
-        seconds = time.perf_counter() - start
-    count = measured.evaluations[0].seconds
+        residuals = compiled.residuals
+        count = limited(lambda: measure(database.engine, residuals, ()), database, limit)
+        private = None
+        if count is not None:
+            private = limited(lambda: database.count(sql, epsilon=1), database, limit)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-    return Cell(graph, query, edges, round(seconds, 3), round(count / seconds, 3), peak)
+    return Cell(graph, query, edges, load, count, private, peak)
 
 
 def exponent(points: Sequence[tuple[int, float]]) -> float:
@@ -67,7 +67,8 @@ def exponent(points: Sequence[tuple[int, float]]) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sizes", default="10000,100000,1000000", help="numbers of edges")
+    parser.add_argument("--sizes", default="10000,100000,1000000,10000000", help="edges")
+    parser.add_argument("--limit", type=float, default=120.0, help="seconds for one answer")
     options = parser.parse_args()
     sizes = [int(n) for n in options.sizes.split(",")]
     cells: list[Cell] = []
@@ -79,24 +80,28 @@ def main() -> None:
                 for query in QUERIES:
                     print(f"{query}, {graph}, {edges}", file=sys.stderr)
                     with alone.Pool(1) as pool:
-                        cells.append(pool.apply(run_cell, (graph, query, edges, path)))
+                        cell = pool.apply(run_cell, (graph, query, edges, path, options.limit))
+                    cells.append(cell)
     lines = [
-        "| graph | query | edges | seconds | of which the count | peak MB |",
-        "|---|---|---|---|---|---|",
+        "| graph | query | edges | load s | count alone s | private answer s | peak MB |",
+        "|---|---|---|---|---|---|---|",
     ]
     lines += [
-        f"| {c.graph} | {c.query} | {c.edges:,} | {c.seconds:.2f} | {c.count_share:.0%} "
-        f"| {c.peak_megabytes} |"
+        f"| {c.graph} | {c.query} | {c.edges:,} | {c.load_seconds:.2f} "
+        f"| {seconds(c.count_seconds, options.limit)} "
+        f"| {seconds(c.private_seconds, options.limit)} | {c.peak_megabytes} |"
         for c in cells
     ]
-    if len(sizes) > 1:
-        lines += ["", "| graph | query | exponent |", "|---|---|---|"]
-        for graph in GRAPHS:
-            for query in QUERIES:
-                points = [
-                    (c.edges, c.seconds) for c in cells if (c.graph, c.query) == (graph, query)
-                ]
-                lines.append(f"| {graph} | {query} | {exponent(points):.2f} |")
+    lines += ["", "| graph | query | exponent |", "|---|---|---|"]
+    for graph in GRAPHS:
+        for query in QUERIES:
+            points = [
+                (c.edges, c.private_seconds)
+                for c in cells
+                if (c.graph, c.query) == (graph, query) and c.private_seconds is not None
+            ]
+            fitted = f"{exponent(points):.2f}" if len(points) > 1 else "–"
+            lines.append(f"| {graph} | {query} | {fitted} |")
     write_results("scale", "\n".join(lines), [asdict(c) for c in cells])
 
 

@@ -172,7 +172,8 @@ def sum_lines(total: Sum) -> list[str]:
         for step in term.join.steps:
             if step.canonical.form not in seen:
                 seen.add(step.canonical.form)
-                lines.append(f"count per ({described(step.keep)}): {join_text(step.join)}")
+                what = "largest count" if step.largest else "count"
+                lines.append(f"{what} per ({described(step.keep)}): {join_text(step.join)}")
         sign = "" if len(total.terms) == 1 else f"{term.coefficient:+d} × "
         free = described(total.problem.free)
         what = f"per ({free})" if free else "in all"

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 from sqlrs import emit
+from sqlrs.planning import choose
 from sqlrs.planning.inclusion_exclusion import Solver
 from sqlrs.planning.plan import Factorised
 from sqlrs.planning.problem import Problem
@@ -98,3 +99,9 @@ def test_rows_that_repeat_and_rows_without_a_value(nullable: str, on_duckdb: Dir
     assert {str(v) for v in residual.boundary} == {"x", "c"}
     assert on_duckdb.scalar(emit.plain(residual)) == 6
     assert set(values(residual, on_duckdb)) == {6}
+
+
+def test_a_plan_says_what_it_takes_apart() -> None:
+    lines = choose(open_bow_tie(), how="factorised", dialect="duckdb").lines()
+    assert sum(line.startswith("largest count per (x)") for line in lines) == 1
+    assert "count per (x): [x] ⋈ [x]" in lines
