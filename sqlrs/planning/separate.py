@@ -54,7 +54,8 @@ def separate(problem: Problem, solver: Solver) -> Sum | None:
     shared = frozenset[Variable]().union(
         *(one & other for i, one in enumerate(free) for other in free[:i])
     )
-    if len(parts) == 1 or shared == problem.free:
+    # The largest count of a part that shares nothing is a row also where the part is empty.
+    if shared == problem.free or any(one.isdisjoint(shared) for one in free):
         return None
     inputs: list[Input] = []
     cost = 0.0

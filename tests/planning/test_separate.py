@@ -87,6 +87,15 @@ def test_a_leaf_alone_counts_its_most_frequent_completion() -> None:
     assert [leaf.maximised for leaf in smaller.leaves] == [(), (), ("dst",)]
 
 
+def test_parts_that_share_nothing_stay_together(on_duckdb: Direct) -> None:
+    """Each of the two paths shares a variable with an edge that is gone, none with the other."""
+    on_duckdb.fill(EDGE, [(0, 1)])
+    whole = query(*(atom(EDGE, *p) for p in ("ab", "bc", "cd", "de", "ef")))
+    residual = Residuals(whole).of(frozenset({0, 1, 3, 4}))
+    assert separate(Problem.of(residual), Solver(Statistics())) is None
+    assert set(values(residual, on_duckdb)) == {0}
+
+
 @pytest.mark.parametrize("nullable", ["", "p q"])
 def test_rows_that_repeat_and_rows_without_a_value(nullable: str, on_duckdb: Direct) -> None:
     """(0, 5) three times: with two edges from 0 that is 6. A NULL joins nothing, however often."""
