@@ -13,7 +13,7 @@ from dataclasses import replace
 from sqlrs.planning.estimate import STEP
 from sqlrs.planning.inclusion_exclusion import Solver, Sum, Term
 from sqlrs.planning.problem import Condition, Leaf, Problem
-from sqlrs.planning.tree import Grouping, Input, Join, placed, unique_rows
+from sqlrs.planning.tree import Grouping, Input, Join, unique_rows
 from sqlrs.query import Variable
 
 
@@ -63,8 +63,8 @@ def separate(problem: Problem, solver: Solver) -> Sum | None:
         solved = solver.covered(part)
         inputs.append(_largest(solved, shared))
         cost += solved.cost + STEP
-    across = [c for c in problem.conditions if not any(c in part.conditions for part in parts)]
-    join, _ = placed(Join(tuple(inputs)), across)
+    inside = frozenset[Condition]().union(*(part.conditions for part in parts))
+    join = Join(tuple(inputs), tuple(c for c in problem.conditions if c not in inside))
     kept = Problem(problem.leaves, shared, problem.inequalities, problem.others)
     return Sum(kept, (Term(1, join),), cost)
 

@@ -96,6 +96,28 @@ def test_parts_that_share_nothing_stay_together(on_duckdb: Direct) -> None:
     assert set(values(residual, on_duckdb)) == {0}
 
 
+def test_conditions_inside_a_part_hold(on_duckdb: Direct) -> None:
+    """Without a ≠ x the way over the loop at 0 would be the best one."""
+    on_duckdb.fill(EDGE, [(0, 0), (0, 5), (0, 1), (1, 5)])
+    residual = open_bow_tie("a x", "c x")
+    total = separate(Problem.of(residual), Solver(Statistics()))
+    assert total is not None
+    expected = on_duckdb.scalar(emit.plain(residual))
+    assert expected == 1 < on_duckdb.scalar(emit.plain(open_bow_tie()))
+    assert on_duckdb.scalar(Factorised(residual, total, "duckdb").statement()) == expected
+
+
+def test_conditions_on_shared_variables_hold(on_duckdb: Direct) -> None:
+    """x and y are in both parts, and so is x ≠ y: at the loop of 0 it would be 4."""
+    on_duckdb.fill(EDGE, [(0, 0), (0, 1), (1, 0)])
+    ways = [atom(EDGE, *p) for p in ("xa", "ay", "xb", "by")]
+    whole = query(*ways, atom(EDGE, "x", "y"), different="x y")
+    residual = Residuals(whole).of(frozenset({0, 1, 2, 3}))
+    expected = on_duckdb.scalar(emit.plain(residual))
+    assert expected == 1
+    assert set(values(residual, on_duckdb)) == {expected}
+
+
 @pytest.mark.parametrize("nullable", ["", "p q"])
 def test_rows_that_repeat_and_rows_without_a_value(nullable: str, on_duckdb: Direct) -> None:
     """(0, 5) three times: with two edges from 0 that is 6. A NULL joins nothing, however often."""
