@@ -73,8 +73,6 @@ def _largest(solved: Sum, shared: frozenset[Variable]) -> Input:
     """The largest count of a part for each value of the variables that it shares."""
     (term,) = solved.terms
     part = solved.problem
-    if part.free <= shared and len(part.leaves) == 1 and part.leaves[0].keys:
-        return part.leaves[0]
     join = term.join
     if not unique_rows(join, part.free):
         grouped = Grouping(join, part.free)

@@ -142,6 +142,18 @@ def test_conditions_on_shared_variables_hold(on_duckdb: Direct) -> None:
     assert set(values(residual, on_duckdb)) == {expected}
 
 
+def test_a_condition_that_one_leaf_alone_reads_holds(on_duckdb: Direct) -> None:
+    """x and y are shared, but only the edge between them can read x ≠ y: no loop counts."""
+    on_duckdb.fill(EDGE, [(0, 0), (0, 1), (0, 2)])
+    parts = [atom(EDGE, *p) for p in ("xa", "ab", "xy", "yc", "cd")]
+    gone = [atom(EDGE, *p) for p in ("bx", "dy", "yx")]
+    residual = Residuals(query(*parts, *gone, different="x y")).of(frozenset(range(5)))
+    total = separate(Problem.of(residual), Solver(Statistics()))
+    assert total is not None and len(total.terms[0].join.inputs) == 3
+    assert on_duckdb.scalar(emit.plain(residual)) == 0
+    assert set(values(residual, on_duckdb)) == {0}
+
+
 @pytest.mark.parametrize("nullable", ["", "p q"])
 def test_rows_that_repeat_and_rows_without_a_value(nullable: str, on_duckdb: Direct) -> None:
     """(0, 5) three times: with two edges from 0 that is 6. A NULL joins nothing, however often."""
