@@ -29,16 +29,17 @@ _TYPE_WORDS = frozenset({"time", "zone", "without", "varying", "precision"})
 
 def check_coverage(tree: exp.Expr, source: Source) -> None:
     """Refuse the first word of the text that no node of the tree accounts for."""
-    claimed = {node.meta["start"] for node in tree.walk() if "start" in node.meta}
-    units = {node.name.lower() for node in tree.find_all(exp.Var)}
-    has_types = tree.find(exp.DataType) is not None
+    nodes = list(tree.walk())
+    claimed = {node.meta["start"] for node in nodes if "start" in node.meta}
+    units = {node.name.lower() for node in nodes if isinstance(node, exp.Var)}
+    has_types = any(isinstance(node, exp.DataType) for node in nodes)
     before: Token | None = None
     for token in source.tokens:
         if token.start not in claimed and not _adds_nothing(token, before, units, has_types):
             raise source.refusal("not_understood", Span(token.start, token.end + 1))
         before = token
     stars = [token for token in source.tokens if token.token_type is TokenType.STAR]
-    if len(stars) != sum(1 for _ in tree.find_all(exp.Star, exp.Mul)):
+    if len(stars) != sum(isinstance(node, exp.Star | exp.Mul) for node in nodes):
         place = Span(stars[-1].start, stars[-1].end + 1) if stars else None
         raise source.refusal("not_understood", place)
 

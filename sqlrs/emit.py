@@ -12,7 +12,7 @@ from typing import cast
 
 from sqlglot import exp
 
-from sqlrs.identifiers import column, identifier
+from sqlrs.identifiers import again, column, identifier
 from sqlrs.query import (
     Atom,
     Comparison,
@@ -62,26 +62,26 @@ def join_of(residual: Residual) -> tuple[exp.Select, Places]:
                 continue
             here = column(name, atom.alias)
             if term in own:
-                where.append(exp.EQ(this=own[term].copy(), expression=here))
+                where.append(exp.EQ(this=again(own[term]), expression=here))
                 joined_here.add(term)
                 continue
             if term in seen:
-                equal.append(exp.EQ(this=seen[term].copy(), expression=here))
+                equal.append(exp.EQ(this=again(seen[term]), expression=here))
                 joined_here.add(term)
             own[term] = here
         seen = {**own, **seen}
         where += atom_conditions(atom)
         source = table_of(atom)
         if select.args.get("from_") is None:
-            select = select.from_(source, copy=False)
+            select.set("from_", exp.From(this=source))
         elif equal:
-            select = select.join(source, on=conjunction(equal), copy=False)
+            select.append("joins", exp.Join(this=source, on=conjunction(equal)))
         else:
-            select = select.join(source, join_type="cross", copy=False)
+            select.append("joins", exp.Join(this=source, kind="CROSS"))
     where += not_null(residual, places, joined_here)
     where += [predicate_condition(p, places) for p in residual.predicates]
     if where:
-        select = select.where(conjunction(where), copy=False)
+        select.set("where", exp.Where(this=conjunction(where)))
     return select, places
 
 
@@ -91,23 +91,31 @@ def grouped_count(
     boundary: list[Variable],
     output: frozenset[Variable] | None,
 ) -> exp.Select:
-    """The number of results, or of distinct outputs, for each value of the boundary."""
+    """The number of results, or of distinct outputs, for each value of the boundary.
+
+    ``joined`` becomes a part of what is returned.
+    """
     if output is not None:
         names = {v: f"v{i}" for i, v in enumerate(sorted(output | set(boundary)))}
-        columns = [exp.alias_(places[v].copy(), name) for v, name in names.items()]
-        distinct = joined.select(*columns or [number(1)]).distinct()
-        joined = exp.select().from_(distinct.subquery("distinct_outputs"))
+        columns = [exp.alias_(again(places[v]), name, copy=False) for v, name in names.items()]
+        joined.set("expressions", columns or [number(1)])
+        joined.set("distinct", exp.Distinct())
+        joined = exp.Select(from_=exp.From(this=joined.subquery("distinct_outputs", copy=False)))
         places = {v: column(name, "distinct_outputs") for v, name in names.items()}
-    count = exp.alias_(exp.Count(this=exp.Star()), RESULTS)
-    return joined.select(count).group_by(*(places[v].copy() for v in boundary))
+    joined.set("expressions", [exp.alias_(exp.Count(this=exp.Star()), RESULTS, copy=False)])
+    if boundary:
+        joined.set("group", exp.Group(expressions=[again(places[v]) for v in boundary]))
+    return joined
 
 
 def largest(rows: exp.Select, name: str) -> exp.Select:
     """The largest ``results`` of ``rows``, which become the CTE ``name``; 0 if there are none."""
-    return (
-        exp.select(exp.Coalesce(this=exp.Max(this=column(RESULTS)), expressions=[number(0)]))
-        .from_(exp.to_identifier(name))
-        .with_(name, as_=rows)
+    value = exp.Coalesce(this=exp.Max(this=column(RESULTS)), expressions=[number(0)])
+    rows_of = exp.CTE(this=rows, alias=exp.TableAlias(this=exp.to_identifier(name)))
+    return exp.Select(
+        expressions=[value],
+        from_=exp.From(this=exp.to_identifier(name)),
+        with_=exp.With(expressions=[rows_of]),
     )
 
 
@@ -146,7 +154,7 @@ def filter_condition(condition: Filter, alias: str) -> exp.Expression:
     def placed(node: exp.Expression) -> exp.Expression:
         return column(node.name, alias) if isinstance(node, exp.Column) else node
 
-    tree = cast(exp.Expression, condition.condition).copy().transform(placed)
+    tree = cast(exp.Expression, condition.condition).transform(placed)
     return exp.paren(tree) if isinstance(tree, exp.Or) else tree
 
 
@@ -165,7 +173,7 @@ def not_null(
         if isinstance(term, Variable) and atom.table.column(name).nullable
     }
     return [
-        exp.Not(this=exp.Is(this=places[v].copy(), expression=exp.Null()))
+        exp.Not(this=exp.Is(this=again(places[v]), expression=exp.Null()))
         for v in sorted(guarded & nullable)
     ]
 
@@ -189,9 +197,9 @@ def general_condition(predicate: General, places: Places) -> exp.Expression:
     arguments = {f"v{i}": places[v] for i, v in enumerate(predicate.arguments)}
 
     def placed(node: exp.Expression) -> exp.Expression:
-        return arguments[node.name].copy() if isinstance(node, exp.Placeholder) else node
+        return again(arguments[node.name]) if isinstance(node, exp.Placeholder) else node
 
-    tree = cast(exp.Expression, predicate.condition).copy().transform(placed)
+    tree = cast(exp.Expression, predicate.condition).transform(placed)
     return exp.paren(tree) if isinstance(tree, exp.Or) else tree
 
 
@@ -205,7 +213,7 @@ def predicate_text(predicate: Predicate) -> str:
 
 def term_of(term: Term, places: Places) -> exp.Expression:
     """The expression for a variable or a constant."""
-    return places[term].copy() if isinstance(term, Variable) else literal(term)
+    return again(places[term]) if isinstance(term, Variable) else literal(term)
 
 
 def literal(constant: Constant) -> exp.Expression:

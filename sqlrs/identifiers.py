@@ -34,9 +34,21 @@ _RESERVED = frozenset(
 
 def identifier(name: str) -> exp.Identifier:
     """The identifier that means exactly ``name`` in every dialect."""
-    return exp.to_identifier(name, quoted=not _PLAIN.fullmatch(name) or name in _RESERVED)
+    return exp.Identifier(this=name, quoted=not _PLAIN.fullmatch(name) or name in _RESERVED)
 
 
 def column(name: str, table: str | None = None) -> exp.Column:
     """A column, of the table or alias called ``table`` if one is given."""
     return exp.Column(this=identifier(name), table=identifier(table) if table else None)
+
+
+def again(tree: exp.Expression) -> exp.Expression:
+    """The tree once more, for a second place; columns, which are most of all, without a search."""
+    if type(tree) is not exp.Column or len(tree.args) > 2:
+        return tree.copy()
+    parts = {
+        name: exp.Identifier(this=part.this, quoted=part.args.get("quoted"))
+        for name, part in tree.args.items()
+        if part is not None
+    }
+    return exp.Column(**parts)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 from sqlrs.query import Comparison, Constant, General, Term, Variable
 from sqlrs.residuals import Members, Residual
@@ -21,6 +22,21 @@ class _Graph:
     label: dict[_Node, Hashable]
     edges: dict[_Node, _Near]
     colours: dict[_Node, int]
+
+    @cached_property
+    def order(self) -> list[_Node]:
+        """Rare colours first, then always a node beside the ones already placed."""
+        sizes = Counter(self.colours.values())
+        remaining = sorted(self.label, key=lambda node: sizes[self.colours[node]])
+        order: dict[_Node, None] = {}
+        for start in remaining:
+            waiting = [start]
+            while waiting:
+                node = waiting.pop()
+                if node not in order:
+                    order[node] = None
+                    waiting.extend(sorted(self.edges[node], key=lambda n: -sizes[self.colours[n]]))
+        return list(order)
 
 
 def representatives(residuals: Iterable[Residual]) -> dict[Members, Residual]:
@@ -43,7 +59,7 @@ class Classes:
         signature = hash(tuple(sorted(graph.colours.values())))
         bucket = self._buckets.setdefault(signature, [])
         for candidate, other in bucket:
-            if _match(graph, other):
+            if _match(other, graph):
                 return candidate
         bucket.append((residual, graph))
         return residual
@@ -134,12 +150,12 @@ def _match(one: _Graph, other: _Graph) -> bool:
     by_colour: dict[int, list[_Node]] = {}
     for node, colour in other.colours.items():
         by_colour.setdefault(colour, []).append(node)
-    order = _search_order(one)
+    order = one.order
     image: dict[_Node, _Node] = {}
     used: set[_Node] = set()
 
     def fits(node: _Node, candidate: _Node) -> bool:
-        if candidate in used or one.label[node] != other.label[candidate]:
+        if one.label[node] != other.label[candidate]:
             return False
         near, far = one.edges[node], other.edges[candidate]
         return len(near) == len(far) and all(
@@ -151,7 +167,7 @@ def _match(one: _Graph, other: _Graph) -> bool:
             return True
         node = order[position]
         for candidate in by_colour.get(one.colours[node], ()):
-            if fits(node, candidate):
+            if candidate not in used and fits(node, candidate):
                 image[node] = candidate
                 used.add(candidate)
                 if extend(position + 1):
@@ -161,18 +177,3 @@ def _match(one: _Graph, other: _Graph) -> bool:
         return False
 
     return extend(0)
-
-
-def _search_order(graph: _Graph) -> list[_Node]:
-    """Rare colours first, then always a node beside the ones already placed."""
-    sizes = Counter(graph.colours.values())
-    remaining = sorted(graph.label, key=lambda node: sizes[graph.colours[node]])
-    order: dict[_Node, None] = {}
-    for start in remaining:
-        waiting = [start]
-        while waiting:
-            node = waiting.pop()
-            if node not in order:
-                order[node] = None
-                waiting.extend(sorted(graph.edges[node], key=lambda n: -sizes[graph.colours[n]]))
-    return list(order)

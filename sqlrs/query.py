@@ -105,7 +105,7 @@ class Inequality:
         """The inequality of two different variables, in either order."""
         return cls(min(one, other), max(one, other))
 
-    @property
+    @cached_property
     def variables(self) -> frozenset[Variable]:
         """Both variables."""
         return frozenset((self.left, self.right))
@@ -150,7 +150,7 @@ class General:
         if not self.arguments or len(set(self.arguments)) != len(self.arguments):
             raise ValueError("a general predicate names each of its variables once")
 
-    @property
+    @cached_property
     def variables(self) -> frozenset[Variable]:
         """The variables it depends on."""
         return frozenset(self.arguments)

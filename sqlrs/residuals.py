@@ -99,12 +99,17 @@ class Residual:
         """The closure of the boundary under keys: variables whose values the boundary decides."""
         return self._closure[0]
 
+    @property
+    def determined_atoms(self) -> Members:
+        """The atoms whose row the boundary decides."""
+        return self._closure[1]
+
     @cached_property
     def decided(self) -> bool:
         """Whether T_E = 1 without looking at data: by keys, or because nothing is output."""
         if self.output is not None and self.output <= self.determined:
             return True
-        return self._closure[1] == self.members
+        return self.determined_atoms == self.members
 
     @cached_property
     def _closure(self) -> tuple[frozenset[Variable], Members]:

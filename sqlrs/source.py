@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token
@@ -153,17 +155,21 @@ class Source:
 
     def _balanced(self, start: int, end: int) -> Span:
         """Take in the brackets that belong to those inside."""
-        inside = [t.text for t in self.tokens if start <= t.start and t.end <= end]
+        # By bisection: this is asked for every column of the text.
+        first = bisect_left(self.tokens, start, key=attrgetter("start"))
+        last = bisect_right(self.tokens, end, key=attrgetter("end"))
         missing = 0  # brackets that close what opened before the start
         depth = 0
-        for text in inside:
-            depth += (text in _OPENING) - (text in _CLOSING)
+        for token in self.tokens[first:last]:
+            depth += (token.text in _OPENING) - (token.text in _CLOSING)
             missing = max(missing, -depth)
-        for token in reversed([t for t in self.tokens if t.end < start]):
+        before = bisect_left(self.tokens, start, key=attrgetter("end"))
+        after = bisect_right(self.tokens, end, key=attrgetter("start"))
+        for token in reversed(self.tokens[:before]):
             if missing == 0 or token.text not in _OPENING:
                 break
             start, missing, depth = token.start, missing - 1, depth + 1
-        for token in (t for t in self.tokens if t.start > end):
+        for token in self.tokens[after:]:
             if depth <= 0 or token.text not in _CLOSING:
                 break
             end, depth = token.end, depth - 1

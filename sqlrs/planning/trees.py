@@ -9,18 +9,6 @@ from sqlglot import exp
 from sqlrs.identifiers import identifier
 
 
-def again(tree: exp.Expression) -> exp.Expression:
-    """The tree once more, for a second place; columns, which are most of all, without a search."""
-    if type(tree) is not exp.Column or len(tree.args) > 2:
-        return tree.copy()
-    parts = {
-        name: exp.Identifier(this=part.this, quoted=part.args.get("quoted"))
-        for name, part in tree.args.items()
-        if part is not None
-    }
-    return exp.Column(**parts)
-
-
 def named(tree: exp.Expression, name: str) -> exp.Alias:
     """``tree AS name``."""
     return exp.Alias(this=tree, alias=identifier(name))

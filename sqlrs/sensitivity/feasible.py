@@ -9,17 +9,19 @@ here: docs/proofs/feasible_roles.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
-from functools import cached_property
-from itertools import combinations, combinations_with_replacement
+from functools import cache, cached_property
+from itertools import combinations
+from typing import NamedTuple, TypeVar
 
 from sqlrs.catalog import ColumnType, Family
 from sqlrs.query import Atom, Constant, Term, Variable
 from sqlrs.residuals import Members, Residual, subsets
 
 RoleFamily = frozenset[Members]
+_Key = TypeVar("_Key", bound=Hashable)
 
 # Past this many checks of a role set against a pattern, in one residual or in all, the role sets of
 # a residual count as feasible together: more than can happen, so still a bound, and decided by the
@@ -27,7 +29,8 @@ RoleFamily = frozenset[Members]
 MAX_CHECKS = 20_000
 MAX_CHECKS_IN_ALL = 500_000
 
-# An equality pattern: at position i the least position that holds the same value.
+# An equality pattern: for each column of t the positions that hold its value, as bits. Columns have
+# the first positions; values that no column of t equals are never made equal to each other.
 _Pattern = tuple[int, ...]
 # Pairs of positions as bits of one number.
 _Pairs = int
@@ -42,8 +45,7 @@ class Budget:
     checks: int = MAX_CHECKS_IN_ALL
 
 
-@dataclass(frozen=True, slots=True)
-class _Slot:
+class _Slot(NamedTuple):
     """A column of an atom: t's column, and the position of its value or else its variable."""
 
     own: int
@@ -51,8 +53,7 @@ class _Slot:
     variable: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Draft:
+class _Draft(NamedTuple):
     """A set F while it grows: the equalities it needs and the positions of its own variables."""
 
     members: Members
@@ -61,8 +62,7 @@ class _Draft:
     apart: _Pairs
 
 
-@dataclass(frozen=True, slots=True)
-class _RoleSet:
+class _RoleSet(NamedTuple):
     """A set F with all that a pattern may hold against it.
 
     Of ``apart`` no pair may be equal, of each number in ``forcing`` not all pairs.
@@ -99,9 +99,9 @@ def role_families(
     if families is None:
         return (together,)
     largest = [f for f in families if f and not any(f != g and f & g == f for g in families)]
-    members = [f.members for f in feasible]
-    found = (frozenset(m for i, m in enumerate(members) if family >> i & 1) for family in largest)
-    return tuple(sorted(found, key=lambda family: sorted(map(sorted, family))))
+    # The sets stand in the order of their members, so the families do too.
+    in_order = sorted(list(_places(family)) for family in largest)
+    return tuple(frozenset([feasible[i].members for i in family]) for family in in_order)
 
 
 class _Search:
@@ -121,7 +121,8 @@ class _Search:
             self._add_token(term, known)
         for term in (side for c in compared for side in (c.left, c.right)):
             self._add_token(term, known)
-        self._unmerged = tuple(range(len(self._columns) + len(self._tokens)))
+        self._width = len(self._columns) + len(self._tokens)
+        self._unmerged = tuple(1 << column for column in range(len(self._columns)))
         # The variables without a token by number: there are as many role sets as sets of atoms.
         self._numbers: dict[Variable, int] = {}
         self._slots = {j: [self._slot(*t) for t in atom.terms] for j, atom in atoms.items()}
@@ -140,15 +141,16 @@ class _Search:
             if inequality.variables <= touched:
                 self._add_inequality(inequality.left, inequality.right)
 
-    def consistent(self) -> Iterator[_RoleSet]:
+    def consistent(self) -> list[_RoleSet]:
         """Every non-empty F that its own equalities, inequalities and comparisons do not rule out.
 
         Each of them rules out all larger sets as well, so a branch ends at the first failure.
         """
         order = list(self._slots)
         always = self._always_apart
+        found: list[_RoleSet] = []
 
-        def extend(draft: _Draft, start: int) -> Iterator[_RoleSet]:
+        def extend(draft: _Draft, start: int) -> None:
             for place in range(start, len(order)):
                 larger = self._with_role(draft, order[place])
                 if (larger.apart | always) & self._pairs(larger.needs):
@@ -156,10 +158,11 @@ class _Search:
                 role_set = self._finished(larger)
                 if self._breaks_order(role_set, larger.needs):
                     continue
-                yield role_set
-                yield from extend(larger, place + 1)
+                found.append(role_set)
+                extend(larger, place + 1)
 
-        return extend(_Draft(Members(), self._unmerged, {}, 0), 0)
+        extend(_Draft(Members(), self._unmerged, {}, 0), 0)
+        return found
 
     def allows_everything(self) -> bool:
         """Whether one row can be all atoms at once, and nothing forces it to be one of them."""
@@ -194,36 +197,61 @@ class _Search:
 
         A family is a number whose bits are places in ``feasible``.
         """
-        always = self._always_apart
+        by_needs = _gathered((f.needs, i) for i, f in enumerate(feasible))
+        ruled_out = self._ruled_out_by_equalities(feasible)
         found: set[int] = set()
         seen = {self._unmerged}
-        waiting = [(self._unmerged, list(enumerate(feasible)))]
+        waiting = [(self._unmerged, (1 << len(feasible)) - 1)]
         while waiting:
             pattern, hopeful = waiting.pop()
-            max_checks -= len(hopeful)
-            budget.checks -= len(hopeful)
+            max_checks -= hopeful.bit_count()
+            budget.checks -= hopeful.bit_count()
             if max_checks < 0 or budget.checks < 0:
                 return None
-            joins = {needs: _joined(pattern, needs) for needs in {f.needs for _, f in hopeful}}
-            equal = {needs: self._pairs(join) for needs, join in joins.items()}
-            left: list[tuple[int, _RoleSet]] = []
-            family = 0
-            for i, f in hopeful:
-                pairs = equal[f.needs]
-                if (f.apart | always) & pairs or any(k & pairs == k for k in f.forcing):
-                    continue
-                if self._comparisons and self._breaks_order(f, joins[f.needs]):
-                    continue
-                left.append((i, f))
-                if joins[f.needs] == pattern:
-                    family |= 1 << i
-            found.add(family)
             # What is ruled out here stays so under coarser patterns.
-            for coarser in dict.fromkeys(joins[f.needs] for _, f in left):
+            hopeful &= ~ruled_out(pattern)
+            joins: list[tuple[int, _Pattern]] = []
+            left = family = 0
+            for needs, sets in by_needs.items():
+                allowed = sets & hopeful
+                if not allowed:
+                    continue
+                join = _joined(pattern, needs)
+                allowed &= ~ruled_out(join)
+                if self._comparisons:
+                    for i in _places(allowed):
+                        if self._breaks_order(feasible[i], join):
+                            allowed ^= 1 << i
+                left |= allowed
+                if join == pattern:
+                    family |= allowed
+                elif allowed and join not in seen:
+                    joins.append((allowed & -allowed, join))
+            found.add(family)
+            for _, coarser in sorted(joins):
                 if coarser not in seen:
                     seen.add(coarser)
                     waiting.append((coarser, left))
         return found
+
+    def _ruled_out_by_equalities(self, feasible: list[_RoleSet]) -> Callable[[_Pattern], int]:
+        """For a pattern the places of the sets that its equalities rule out."""
+        # The sets of a query share most obstacles, so each obstacle is looked at once a pattern.
+        apart = _gathered((f.apart | self._always_apart, i) for i, f in enumerate(feasible))
+        forcing = _gathered((key, i) for i, f in enumerate(feasible) for key in f.forcing)
+
+        @cache
+        def ruled_out(pattern: _Pattern) -> int:
+            equal, out = self._pairs(pattern), 0
+            for pairs, sets in apart.items():
+                if pairs & equal:
+                    out |= sets
+            for key, sets in forcing.items():
+                if key & equal == key:
+                    out |= sets
+            return out
+
+        return ruled_out
 
     @cached_property
     def _always_apart(self) -> _Pairs:
@@ -237,20 +265,17 @@ class _Search:
 
     def _pair(self, one: int, other: int) -> _Pairs:
         """The bit of two positions, which may be one and the same."""
-        return 1 << (min(one, other) * len(self._unmerged) + max(one, other))
+        return 1 << (one * self._width + other if one < other else other * self._width + one)
 
     def _pairs(self, pattern: _Pattern) -> _Pairs:
         """All pairs that the pattern makes equal."""
         known = self._equal.get(pattern)
         if known is None:
-            blocks: dict[int, list[int]] = {}
-            for position, block in enumerate(pattern):
-                blocks.setdefault(block, []).append(position)
-            known = self._as_pairs(
-                pair
-                for together in blocks.values()
-                for pair in combinations_with_replacement(together, 2)
-            )
+            known = 0
+            for block in set(pattern):
+                for one in _places(block):
+                    # With itself and with all greater ones of the block.
+                    known |= (block >> one) << (one * self._width + one)
             self._equal[pattern] = known
         return known
 
@@ -298,11 +323,10 @@ class _Search:
     def _with_role(self, draft: _Draft, atom: int) -> _Draft:
         """The set once the row also stands for ``atom``."""
         needs, values, apart = draft.needs, dict(draft.values), draft.apart
-        for slot in self._slots[atom]:
-            own, variable = slot.own, slot.variable
-            position = slot.known if variable < 0 else values.get(variable)
+        for own, known, variable in self._slots[atom]:
+            position = values.get(variable) if known is None else known
             if position is not None:
-                needs = _merged(needs, own, position)
+                needs = _merged(needs, own, 1 << own | 1 << position)
                 continue
             values[variable] = own
             for partner in self._partners.get(variable, ()):
@@ -317,10 +341,12 @@ class _Search:
             draft.needs,
             draft.apart,
             tuple(
-                (self._end(c.left, draft), self._end(c.right, draft), c.strict)
-                for c in self._comparisons
+                [
+                    (self._end(c.left, draft), self._end(c.right, draft), c.strict)
+                    for c in self._comparisons
+                ]
             ),
-            tuple(self._forcing(draft)) if self._keys else (),
+            tuple(self._forcing(draft)),
         )
 
     def _end(self, term: Term, draft: _Draft) -> _End:
@@ -331,28 +357,29 @@ class _Search:
         number = self._numbers.get(term)
         return term if number is None else draft.values.get(number, term)
 
-    def _forcing(self, draft: _Draft) -> Iterator[_Pairs]:
+    def _forcing(self, draft: _Draft) -> list[_Pairs]:
         """The equalities that make another atom's row the new one, key by key."""
-        members, values, width = draft.members, draft.values, len(self._unmerged)
+        members, values, width = draft.members, draft.values, self._width
+        found = []
         for j, key in self._keys:
             if j in members:
                 continue
             equal = 0
-            for slot in key:
-                own = slot.own
-                position = slot.known if slot.variable < 0 else values.get(slot.variable)
+            for own, known, variable in key:
+                position = values.get(variable) if known is None else known
                 if position is None:
                     break
                 equal |= 1 << (own * width + position if own < position else position * width + own)
             else:
-                yield equal
+                found.append(equal)
+        return found
 
     def _breaks_order(self, role_set: _RoleSet, pattern: _Pattern) -> bool:
         """Whether the comparisons cannot hold together under the pattern."""
         return bool(self._comparisons) and _has_strict_cycle(
             (
-                pattern[low] if isinstance(low, int) else low,
-                pattern[high] if isinstance(high, int) else high,
+                _least(pattern, low) if isinstance(low, int) else low,
+                _least(pattern, high) if isinstance(high, int) else high,
                 strict,
             )
             for low, high, strict in (*role_set.ordered, *self._known_order)
@@ -403,20 +430,40 @@ def _identity(term: Term) -> object:
     return (type(term.value), term.value, kind.family, kind.collation, name)
 
 
-def _merged(pattern: _Pattern, one: int, other: int) -> _Pattern:
-    low, high = pattern[one], pattern[other]
-    if low == high:
+def _gathered(found: Iterable[tuple[_Key, int]]) -> dict[_Key, int]:
+    """For each key its places, as the bits of one number."""
+    places: dict[_Key, int] = {}
+    for key, place in found:
+        places[key] = places.get(key, 0) | 1 << place
+    return places
+
+
+def _places(bits: int) -> Iterator[int]:
+    """The places of the bits that are set."""
+    return (i for i in range(bits.bit_length()) if bits >> i & 1)
+
+
+def _least(pattern: _Pattern, position: int) -> int:
+    """The least position that holds the same value."""
+    return next((c for c, block in enumerate(pattern) if block >> position & 1), position)
+
+
+def _merged(pattern: _Pattern, column: int, block: int) -> _Pattern:
+    """The pattern once the positions of a block, which holds the column, are equal."""
+    if not block & ~pattern[column]:
         return pattern
-    if low > high:
-        low, high = high, low
-    return tuple([low if block == high else block for block in pattern])
+    merged = block
+    for other in pattern:
+        if other & block:
+            merged |= other
+    return tuple([merged if other & block else other for other in pattern])
 
 
 def _joined(pattern: _Pattern, needs: _Pattern) -> _Pattern:
     """The finest pattern that is coarser than both."""
-    for position, block in enumerate(needs):
-        if block != position and pattern[position] != pattern[block]:
-            pattern = _merged(pattern, position, block)
+    for column, block in enumerate(needs):
+        if block & ~pattern[column]:
+            pattern = _merged(pattern, column, block)
     return pattern
 
 

@@ -18,8 +18,8 @@ from math import prod
 
 from sqlrs.errors import QueryRefused
 from sqlrs.isomorphism import Classes
-from sqlrs.query import Predicate
-from sqlrs.residuals import Members, Residual, Residuals, closure
+from sqlrs.query import Predicate, Variable
+from sqlrs.residuals import Members, Residual, Residuals
 from sqlrs.sensitivity.feasible import Budget, RoleFamily, role_families
 
 Vector = tuple[int, ...]
@@ -81,6 +81,7 @@ class Step:
 
 
 Group = tuple[Step, ...]
+_Linked = tuple[Members, frozenset[Variable]]
 
 
 def apply(group: Group, values: Vector) -> Vector:
@@ -154,28 +155,33 @@ def components(residuals: Residuals, members: Members) -> tuple[Members, ...]:
     Two atoms are together when they share a variable that the boundary does not determine, or when
     a predicate that one of the components keeps spans them outside the determined variables.
     """
-    query = residuals.query
-    known, reached = closure(query, members, residuals.of(members).boundary)
-    groups = [frozenset({i}) for i in sorted(members - reached)]
+    query, residual = residuals.query, residuals.of(members)
+    # Each group with its variables that the boundary does not determine.
+    groups = [
+        (frozenset({i}), query.atoms[i].variables - residual.determined)
+        for i in sorted(members - residual.determined_atoms)
+    ]
 
-    def linked(one: Members, other: Members) -> bool:
-        here, there = query.variables(one) - known, query.variables(other) - known
+    def linked(one: _Linked, other: _Linked) -> bool:
+        here, there = one[1], other[1]
         return not here.isdisjoint(there) or any(
             not p.variables.isdisjoint(here) and not p.variables.isdisjoint(there)
-            for p in _kept(residuals, one) + _kept(residuals, other)
+            for p in _kept(residuals, one[0]) + _kept(residuals, other[0])
         )
 
     merged = True
     while merged:
         merged = False
         for place, one in enumerate(groups):
-            together = [other for other in groups[place + 1 :] if linked(one, other)]
-            if together:
-                rest = [g for g in groups if g != one and g not in together]
-                groups = sorted([*rest, one.union(*together)], key=sorted)
+            together = [one, *(other for other in groups[place + 1 :] if linked(one, other))]
+            if len(together) > 1:
+                rest = [group for group in groups if group not in together]
+                whole = Members().union(*(m for m, _ in together))
+                free = frozenset[Variable]().union(*(v for _, v in together))
+                groups = sorted([*rest, (whole, free)], key=lambda group: sorted(group[0]))
                 merged = True
                 break
-    return tuple(groups)
+    return tuple(m for m, _ in groups)
 
 
 def _kept(residuals: Residuals, members: Members) -> tuple[Predicate, ...]:
@@ -223,15 +229,17 @@ class _Compiler:
         def gains(members: Members, families: Iterable[RoleFamily]) -> tuple[Gain, ...]:
             return _undominated(self._gain(members, family, place) for family in families)
 
+        factors = {
+            members: tuple(place[part] for part in map(self._opened, parts) if part)
+            for members, (_, parts) in found.items()
+            if parts != (members,)
+        }
+
         def move(members: Members, table: int) -> Move | None:
-            families, parts = found[members]
+            families, _ = found[members]
             if table not in families:
                 return None
-            factors = None
-            if parts != (members,):
-                opened = (self._opened(part) for part in parts)
-                factors = tuple(place[part] for part in opened if part)
-            return Move(place[members], gains(members, families[table]), factors)
+            return Move(place[members], gains(members, families[table]), factors.get(members))
 
         tables = range(len(self.query.private_tables))
         steps = (

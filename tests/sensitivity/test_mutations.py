@@ -129,7 +129,6 @@ def a_cap_for_bags(patch: pytest.MonkeyPatch) -> None:
         return known, reached | whole
 
     patch.setattr(residuals_module, "closure", reach)
-    patch.setattr(steps, "closure", reach)
 
 
 def a_key_that_is_none(patch: pytest.MonkeyPatch) -> None:
