@@ -4,6 +4,7 @@
 --   standard_conforming_strings  a backslash in a string is a backslash
 --   transform_null_equals        x = NULL is NULL
 --   jit                          compiling costs more than it saves on these statements
+--   enable_mergejoin             steps have no order and no statistics: what looks cheap to merge has to be sorted
 --   enable_memoize               a cache of nested loops is taken to hit where it never does (PostgreSQL 14 on)
 --   work_mem                     room for the hash tables of joins and groups
 SELECT
@@ -12,6 +13,7 @@ SELECT
   set_config('standard_conforming_strings', 'on', true),
   set_config('transform_null_equals', 'off', true),
   set_config('jit', 'off', true),
+  set_config('enable_mergejoin', 'off', true),
   (SELECT set_config(name, 'off', true) FROM pg_catalog.pg_settings WHERE name = 'enable_memoize'),
   set_config('work_mem', greatest(pg_size_bytes(current_setting('work_mem')) / 1024, 65536)::text, true),
   set_config('statement_timeout', coalesce(%(timeout)s, current_setting('statement_timeout')), true)

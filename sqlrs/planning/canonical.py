@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
-from sqlrs.planning.problem import Condition, Leaf, Renamed
+from sqlrs.planning.problem import Above, Condition, Leaf, Renamed
 from sqlrs.query import Comparison, Constant, General, Inequality, Variable
 
 _MOST_TRIALS = 48
@@ -113,5 +113,7 @@ def _shape(condition: Condition) -> tuple[Hashable, tuple[Variable, ...], bool]:
         return label, tuple(image[v] for v in roles), True
     if isinstance(condition, General):
         return ("general", condition.condition), condition.arguments, True
+    if isinstance(condition, Above):
+        return "above", (condition.left, condition.right), True
     kind = "≠" if isinstance(condition, Inequality) else "="
     return kind, (condition.left, condition.right), False

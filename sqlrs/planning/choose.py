@@ -15,6 +15,7 @@ from sqlrs.planning.prune import prune
 from sqlrs.planning.separate import reduced, separate
 from sqlrs.planning.smt import DEFAULT_SOLVER_SECONDS, Solved
 from sqlrs.planning.statistics import Statistics
+from sqlrs.planning.symmetry import ordered
 from sqlrs.residuals import Residual
 
 # Below this cost, about a hundredth of a second, there is nothing to gain from another plan.
@@ -47,10 +48,13 @@ def choose(
     separated = separate(problem, solver)
     if separated is not None and separated.cost < total.cost:
         total = separated
-    if how == "factorised":
-        return Factorised(residual, total, dialect)
     if how == "auto" and total.cost <= _QUICK:
         return Factorised(residual, total, dialect, reason="quick as it is")
+    restricted = ordered(problem, solver)
+    if restricted is not None and restricted.cost < total.cost:
+        total = restricted
+    if how == "factorised":
+        return Factorised(residual, total, dialect)
     pruning = prune(problem, solver, table_names(residual))
     if pruning is None:
         return Factorised(residual, total, dialect, reason=_no_pruning(residual))

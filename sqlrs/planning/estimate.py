@@ -56,6 +56,7 @@ class LeafSize:
     repetition: tuple[Repetition, ...] = ()
     constants: tuple[float, ...] = ()
     filters: int = 0
+    halvings: int = 0
     maximised: bool = False
     restricting: bool = False
 
@@ -76,6 +77,7 @@ class LeafSize:
                 [statistics.repetition(table, name).distinct for name, _ in leaf.constants]
             ),
             filters=len(leaf.filters),
+            halvings=0 if leaf.ranks is None else len(leaf.ranks.above),
             maximised=bool(leaf.maximised),
         )
 
@@ -91,7 +93,7 @@ class LeafSize:
         rows = self.rows
         for distinct in self.constants:
             rows /= distinct
-        rows = max(rows * 0.3**self.filters, 1.0)
+        rows = max(rows * 0.3**self.filters * 0.5**self.halvings, 1.0)
         share = rows / self.rows
         spreads: dict[Mask, Spread] = {
             bit: (

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
 from sqlrs import emit
 from sqlrs.catalog import Table
 from sqlrs.emit import RESULTS, Places
-from sqlrs.identifiers import column, identifier
+from sqlrs.identifiers import again, column, identifier
 from sqlrs.planning.inclusion_exclusion import Sum, Term
-from sqlrs.planning.problem import Condition, Equal, Leaf, Problem, Renamed
+from sqlrs.planning.problem import Above, Condition, Equal, Leaf, Problem, Ranks, Renamed
 from sqlrs.planning.tree import Grouping, Input, Join, is_counted
 from sqlrs.planning.trees import (
-    again,
     all_of,
     filtered_by,
     grouped_by,
@@ -31,6 +30,11 @@ from sqlrs.query import Inequality, Variable
 
 # PostgreSQL cuts names at 63 bytes.
 _LONGEST_NAME = 48
+_OPERATORS: Mapping[type[Condition], type[exp.Expression]] = {
+    Equal: exp.EQ,
+    Inequality: exp.NEQ,
+    Above: exp.GT,
+}
 _DECIMAL = exp.DataType.build("DECIMAL(38, 0)")
 
 
@@ -57,6 +61,7 @@ class Statement:
     kept: Kept = field(default_factory=dict)
     ctes: dict[str, exp.Expression] = field(default_factory=dict)
     _steps: dict[Hashable, Stored] = field(default_factory=dict)
+    _relations: dict[Hashable, str] = field(default_factory=dict)
 
     def add(self, name: str, tree: exp.Expression) -> str:
         """Keep a result under a name like the given one."""
@@ -200,8 +205,55 @@ class Statement:
             own = {v: column(c, alias) for v, c in columns.items()}
             count = [column(RESULTS, alias)] if is_counted(one) else []
             return inner(tree, alias), own, [], count
+        if one.ranks is not None:
+            not_null = one.guarded - one.ranks.columns
+            ranked = self._ranked(one, one.ranks)
+            one = Leaf(one.name, ranked, one.columns, guarded=not_null)
         own, where = leaf_places(one, alias)
         return _table(one.table, alias), own, where, []
+
+    def _ranked(self, leaf: Leaf, ranks: Ranks) -> str:
+        """The rows of a leaf with ranks in place of values, of which some are above others."""
+        if leaf.label in self._relations:
+            return self._relations[leaf.label]
+        names = [name for name, _ in leaf.columns]
+        if ranks.above:
+            every = replace(ranks, above=frozenset())
+            base = self._ranked(replace(leaf, ranks=every), every)
+            select = select_from(table(base), *(column(name, base) for name in names))
+            where: list[exp.Expression] = [
+                exp.GT(this=column(high, base), expression=column(low, base))
+                for high, low in sorted(ranks.above)
+            ]
+        else:
+            select = exp.Select(from_=exp.From(this=_table(leaf.table, leaf.name)))
+            taken = {leaf.name.lower()}
+            for name in names:
+                place = column(name, leaf.name)
+                if name in ranks.columns:
+                    by = self._ranks(ranks)
+                    alias = free_name(by, taken)
+                    found = exp.EQ(this=place, expression=column("value", alias))
+                    select = joined_with(select, _aliased(by, alias), [found])
+                    place = column("rank", alias)
+                select = with_columns(select, named(place, name))
+            where = row_conditions(leaf, leaf.name)
+        name = self.add(f"{_plain(leaf.name)}_by_rank", filtered_by(select, where))
+        self._relations[leaf.label] = name
+        return name
+
+    def _ranks(self, ranks: Ranks) -> str:
+        """The values of a column with their ranks, the rarest first."""
+        form = ranks.label[:2]
+        if form not in self._relations:
+            value = column(ranks.column, ranks.table.name)
+            order = [exp.Ordered(this=exp.Count(this=exp.Star())), exp.Ordered(this=again(value))]
+            rank = exp.Window(this=exp.RowNumber(), order=exp.Order(expressions=order))
+            select = select_from(
+                _table(ranks.table, ranks.table.name), named(value, "value"), named(rank, "rank")
+            )
+            self._relations[form] = self.add("ranks", grouped_by(select, [again(value)]))
+        return self._relations[form]
 
     def _most_frequent(self, leaf: Leaf, columns: Mapping[Variable, str]) -> exp.Select:
         """The kept values of a leaf, each with its largest count over the maximised columns."""
@@ -285,21 +337,27 @@ def leaf_places(leaf: Leaf, alias: str) -> tuple[Places, list[exp.Expression]]:
             places[variable] = here
             if name in leaf.guarded:
                 where.append(exp.Not(this=exp.Is(this=again(here), expression=exp.Null())))
-    where += [
-        exp.EQ(this=column(name, alias), expression=emit.literal(constant))
-        for name, constant in leaf.constants
+    return places, [*where, *row_conditions(leaf, alias)]
+
+
+def row_conditions(leaf: Leaf, alias: str) -> list[exp.Expression]:
+    """The conditions on single rows of a leaf."""
+    return [
+        *(
+            exp.EQ(this=column(name, alias), expression=emit.literal(constant))
+            for name, constant in leaf.constants
+        ),
+        *(
+            emit.filter_condition(f, alias)
+            for f in sorted(leaf.filters, key=lambda f: str(f.condition))
+        ),
     ]
-    where += [
-        emit.filter_condition(f, alias)
-        for f in sorted(leaf.filters, key=lambda f: str(f.condition))
-    ]
-    return places, where
 
 
 def condition_tree(condition: Condition, places: Places) -> exp.Expression:
     """A condition over the columns of a bag."""
-    if isinstance(condition, Equal | Inequality):
-        kind = exp.EQ if isinstance(condition, Equal) else exp.NEQ
+    if isinstance(condition, Equal | Inequality | Above):
+        kind = _OPERATORS[type(condition)]
         return kind(this=again(places[condition.left]), expression=again(places[condition.right]))
     if isinstance(condition, Renamed):
         renamed = {own: places[other] for own, other in condition.image}

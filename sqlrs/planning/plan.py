@@ -12,7 +12,7 @@ from sqlrs import emit
 from sqlrs.catalog import Table
 from sqlrs.planning.factorise import Kept, Statement, largest
 from sqlrs.planning.inclusion_exclusion import Sum
-from sqlrs.planning.problem import Condition, Equal, Renamed
+from sqlrs.planning.problem import Above, Condition, Equal, Leaf, Renamed
 from sqlrs.planning.prune import Pruning, pruned_statement
 from sqlrs.planning.tree import Grouping, Join, described
 from sqlrs.residuals import Residual
@@ -184,9 +184,7 @@ def sum_lines(total: Sum) -> list[str]:
 def join_text(join: Join) -> str:
     """A bag for people."""
     parts = [
-        f"[{described(one.keep)}]"
-        if isinstance(one, Grouping)
-        else f"{one.name}({described(one.variables)})"
+        f"[{described(one.keep)}]" if isinstance(one, Grouping) else leaf_text(one)
         for one in join.inputs
     ]
     conditions = ", ".join(map(condition_text, join.conditions))
@@ -194,9 +192,17 @@ def join_text(join: Join) -> str:
     return " ⋈ ".join(parts) + where
 
 
+def leaf_text(leaf: Leaf) -> str:
+    """An input for people."""
+    held = dict(leaf.columns)
+    above = leaf.ranks.above if leaf.ranks is not None else ()
+    order = [f"{held[high]} above {held[low]}" for high, low in sorted(above)]
+    return f"{leaf.name}({', '.join(order) or described(leaf.variables)})"
+
+
 def condition_text(condition: Condition) -> str:
     """A condition for people."""
-    if isinstance(condition, Equal):
+    if isinstance(condition, Equal | Above):
         return str(condition)
     if isinstance(condition, Renamed):
         same = ", ".join(f"{own} = {other}" for own, other in condition.image if own != other)

@@ -27,6 +27,24 @@ from sqlrs.residuals import Residual
 
 
 @dataclass(frozen=True)
+class Ranks:
+    """Columns of a leaf that hold ranks in place of values, and which ranks are above which.
+
+    A value's rank is its place among the values of one column of a table, the rarest first.
+    """
+
+    table: Table
+    column: str
+    columns: frozenset[str]
+    above: frozenset[tuple[str, str]] = frozenset()
+
+    @cached_property
+    def label(self) -> tuple[object, ...]:
+        """The ranks without what is known of the tables."""
+        return (self.table.identity, self.column, self.columns, self.above)
+
+
+@dataclass(frozen=True)
 class Leaf:
     """An input relation: rows of a table, or of an earlier step's result called ``table``.
 
@@ -44,6 +62,7 @@ class Leaf:
     maximised: tuple[str, ...] = ()
     keys: tuple[frozenset[Variable], ...] = ()
     expected: float = 0.0
+    ranks: Ranks | None = None
 
     @classmethod
     def of(cls, atom: Atom, never_null: frozenset[Variable]) -> Leaf:
@@ -71,7 +90,7 @@ class Leaf:
         """Everything but the variables and the name."""
         table = self.table if isinstance(self.table, str) else self.table.identity
         names = tuple(c for c, _ in self.columns)
-        rest = (self.filters, self.guarded, self.maximised)
+        rest = (self.filters, self.guarded, self.maximised, self.ranks and self.ranks.label)
         return (table, names, frozenset(self.constants), *rest)
 
     @cached_property
@@ -92,6 +111,8 @@ class Leaf:
     def merged(self, other: Leaf) -> Leaf | None:
         """One leaf for both where a common key says that their rows are the same, else None."""
         if self.table != other.table or self.maximised or other.maximised:
+            return None
+        if self.ranks != other.ranks:
             return None
         mine: dict[str, Term] = {**dict(self.columns), **dict(self.constants)}
         theirs: dict[str, Term] = {**dict(other.columns), **dict(other.constants)}
@@ -126,6 +147,22 @@ class Equal:
 
 
 @dataclass(frozen=True)
+class Above:
+    """The rank of one variable is above that of another."""
+
+    left: Variable
+    right: Variable
+
+    @property
+    def variables(self) -> frozenset[Variable]:
+        """Both variables."""
+        return frozenset((self.left, self.right))
+
+    def __str__(self) -> str:
+        return f"{self.left} above {self.right}"
+
+
+@dataclass(frozen=True)
 class Renamed:
     """A predicate in which variables were identified with others."""
 
@@ -141,14 +178,18 @@ class Renamed:
         return f"{self.predicate} with {', '.join(f'{a} = {b}' for a, b in self.image)}"
 
 
-Other = Comparison | General | Renamed | Equal
-Condition = Predicate | Renamed | Equal
+Other = Comparison | General | Renamed | Equal | Above
+Condition = Predicate | Renamed | Equal | Above
 
 
 def substituted(condition: Other, image: Mapping[Variable, Variable]) -> Other:
     """The condition with variables replaced; an ``Equal`` holds free ones, which stay."""
     if isinstance(condition, Equal) or condition.variables.isdisjoint(image):
         return condition
+    if isinstance(condition, Above):
+        return Above(
+            image.get(condition.left, condition.left), image.get(condition.right, condition.right)
+        )
     if isinstance(condition, Renamed):
         renamed = tuple((a, image.get(b, b)) for a, b in condition.image)
         return Renamed(condition.predicate, renamed)

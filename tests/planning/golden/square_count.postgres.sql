@@ -1,54 +1,95 @@
--- count per (b, d): edge1(a, b) ⋈ edge4(a, d) where a ≠ b, a ≠ d, b ≠ d
--- +1 × count in all: [b, d] ⋈ [b, d]
--- count per (a): edge1(a, b) ⋈ edge2(a, b) where a ≠ b
--- -1 × count in all: [a] ⋈ [a]
--- +1 × count in all: [a]
+-- count per (a, c): edge1(a above b) ⋈ edge2(b, c) where b ≠ c, a above c
+-- count per (a, c): edge3(c, d) ⋈ edge4(a above d) where c ≠ d, a above c
+-- +4 × count in all: [a, c] ⋈ [a, c]
+-- count per (a, b): edge1(a above b) ⋈ edge4(a above b)
+-- -4 × count in all: edge2(b, c) ⋈ edge3(b, c) ⋈ [a, b] where b ≠ c, a above c
 -- reason: asked for
-WITH edge1_edge4_per_b_d AS MATERIALIZED (
+WITH ranks AS MATERIALIZED (
   SELECT
-    edge1.dst AS b,
-    edge4.src AS d,
-    COUNT(*) AS results
-  FROM edge AS edge1
-  JOIN edge AS edge4
-    ON edge1.src = edge4.dst
-  WHERE
-    edge1.src <> edge1.dst AND edge4.dst <> edge4.src AND edge1.dst <> edge4.src
+    edge.dst AS value,
+    ROW_NUMBER() OVER (ORDER BY COUNT(*), edge.dst) AS rank
+  FROM edge AS edge
   GROUP BY
-    edge1.dst,
-    edge4.src
-), edge1_edge2_per_a AS MATERIALIZED (
+    edge.dst
+), edge1_by_rank AS MATERIALIZED (
+  SELECT
+    ranks.rank AS src,
+    ranks_2.rank AS dst
+  FROM edge AS edge1
+  JOIN ranks
+    ON edge1.src = ranks.value
+  JOIN ranks AS ranks_2
+    ON edge1.dst = ranks_2.value
+), edge1_by_rank_2 AS MATERIALIZED (
+  SELECT
+    edge1_by_rank.src,
+    edge1_by_rank.dst
+  FROM edge1_by_rank
+  WHERE
+    edge1_by_rank.src > edge1_by_rank.dst
+), edge1_edge2_per_a_c AS MATERIALIZED (
   SELECT
     edge1.src AS a,
+    edge2.dst AS c,
     COUNT(*) AS results
-  FROM edge AS edge1
-  JOIN edge AS edge2
-    ON edge1.src = edge2.dst AND edge1.dst = edge2.src
+  FROM edge1_by_rank_2 AS edge1
+  JOIN edge1_by_rank AS edge2
+    ON edge1.dst = edge2.src
   WHERE
-    edge1.src <> edge1.dst
+    edge2.src <> edge2.dst AND edge1.src > edge2.dst
   GROUP BY
-    edge1.src
+    edge1.src,
+    edge2.dst
+), edge4_by_rank AS MATERIALIZED (
+  SELECT
+    edge1_by_rank.src,
+    edge1_by_rank.dst
+  FROM edge1_by_rank
+  WHERE
+    edge1_by_rank.dst > edge1_by_rank.src
+), edge3_edge4_per_a_c AS MATERIALIZED (
+  SELECT
+    edge4.dst AS a,
+    edge3.src AS c,
+    COUNT(*) AS results
+  FROM edge1_by_rank AS edge3
+  JOIN edge4_by_rank AS edge4
+    ON edge3.dst = edge4.src
+  WHERE
+    edge3.src <> edge3.dst AND edge4.dst > edge3.src
+  GROUP BY
+    edge4.dst,
+    edge3.src
+), edge1_edge4_per_a_b AS MATERIALIZED (
+  SELECT
+    edge1.src AS a,
+    edge1.dst AS b
+  FROM edge1_by_rank_2 AS edge1
+  JOIN edge4_by_rank AS edge4
+    ON edge1.src = edge4.dst AND edge1.dst = edge4.src
 ), corrected AS MATERIALIZED (
   SELECT
-    SUM(
-      CAST(edge1_edge4_per_b_d.results AS DECIMAL(38, 0)) * edge1_edge4_per_b_d_2.results
-    ) AS results
-  FROM edge1_edge4_per_b_d
-  JOIN edge1_edge4_per_b_d AS edge1_edge4_per_b_d_2
-    ON edge1_edge4_per_b_d.b = edge1_edge4_per_b_d_2.d
-    AND edge1_edge4_per_b_d.d = edge1_edge4_per_b_d_2.b
+    (
+      SUM(
+        CAST(edge1_edge2_per_a_c.results AS DECIMAL(38, 0)) * edge3_edge4_per_a_c.results
+      )
+    ) * 4 AS results
+  FROM edge1_edge2_per_a_c
+  JOIN edge3_edge4_per_a_c
+    ON edge1_edge2_per_a_c.a = edge3_edge4_per_a_c.a
+    AND edge1_edge2_per_a_c.c = edge3_edge4_per_a_c.c
   UNION ALL
   SELECT
     (
-      SUM(CAST(edge1_edge2_per_a.results AS DECIMAL(38, 0)) * edge1_edge2_per_a_2.results)
-    ) * -1 AS results
-  FROM edge1_edge2_per_a
-  JOIN edge1_edge2_per_a AS edge1_edge2_per_a_2
-    ON edge1_edge2_per_a.a = edge1_edge2_per_a_2.a
-  UNION ALL
-  SELECT
-    SUM(edge1_edge2_per_a.results) AS results
-  FROM edge1_edge2_per_a
+      COUNT(*)
+    ) * -4 AS results
+  FROM edge1_by_rank AS edge2
+  JOIN edge1_by_rank AS edge3
+    ON edge2.src = edge3.dst AND edge2.dst = edge3.src
+  JOIN edge1_edge4_per_a_b
+    ON edge2.src = edge1_edge4_per_a_b.b
+  WHERE
+    edge2.src <> edge2.dst AND edge1_edge4_per_a_b.a > edge2.dst
 )
 SELECT
   COALESCE(SUM(corrected.results), 0) AS results

@@ -1,0 +1,197 @@
+"""One of several exchangeable variables above the others, times their number: the same count."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import duckdb
+import psycopg
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sqlrs import emit
+from sqlrs.catalog import Table
+from sqlrs.planning import choose
+from sqlrs.planning.canonical import canonical
+from sqlrs.planning.inclusion_exclusion import Solver
+from sqlrs.planning.plan import Factorised
+from sqlrs.planning.problem import Problem
+from sqlrs.planning.statistics import Repetition, Statistics
+from sqlrs.planning.symmetry import first_above, keeps, orbits, ordered
+from sqlrs.query import Query, Variable
+from sqlrs.residuals import Residual, Residuals
+from tests.builders import EDGE, INTEGER, PATTERNS, TEXT, atom, pattern, query, table
+from tests.planning.adapters import Direct
+
+KEYED = table("keyed", "src", "dst", keys=["src dst"])
+BAG = table("bag", "src", "dst", "kind", nullable="src dst kind")
+NAMED = table("named", "src", "dst", keys=["src dst"], types={"src": TEXT, "dst": TEXT})
+# Values sort differently as texts and by frequency than as numbers.
+NUMBERS = st.one_of(st.none(), st.integers(8, 12))
+
+
+@pytest.fixture(scope="module")
+def on_duckdb() -> Iterator[Direct]:
+    with duckdb.connect() as connection:
+        connection.execute("SET threads = 1")
+        yield Direct(connection)
+
+
+@pytest.fixture(scope="module")
+def on_postgres(postgres: str) -> Iterator[Direct]:
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        connection.execute("SET search_path = pg_temp")
+        yield Direct(connection)
+
+
+def everything(whole: Query) -> Residual:
+    return Residuals(whole).of(whole.everything)
+
+
+def found(whole: Query) -> set[str]:
+    """The exchangeable variables of a query, each set as a word."""
+    return {"".join(v.name for v in orbit) for orbit in orbits(Problem.of(everything(whole)))}
+
+
+@pytest.mark.parametrize(
+    ("edges", "sets"),
+    [
+        ("ab bc ca", {"abc"}),
+        ("ab bc cd da", {"abcd"}),
+        ("ab bc cd de ea", {"abcde"}),
+        # Opposite corners: both edges leave from a and c.
+        ("ab ad cb cd", set()),
+        ("ab bc", set()),
+        ("ab bc ac", set()),
+        # The tips of two triangles can be exchanged, but they also differ from the shared ends.
+        (PATTERNS["two_triangles"], set()),
+    ],
+)
+def test_variables_that_can_be_exchanged(edges: str, sets: set[str]) -> None:
+    assert found(pattern(edges)) == sets
+
+
+def test_what_stands_in_the_way() -> None:
+    triangle = [atom(EDGE, *p) for p in ("ab", "bc", "ca")]
+    assert found(query(*triangle, different="a b c")) == {"abc"}
+    # Equal values have no largest one.
+    assert found(query(*triangle, different=["a b", "b c"])) == set()
+    # Ranks are not the values that a comparison is about.
+    below = [("a", 5), ("b", 5), ("c", 5)]
+    assert found(query(*triangle, different="a b c", less=below)) == set()
+    # One edge is of another kind than the others.
+    kinds = [atom(BAG, "a", "b", 1), atom(BAG, "b", "c", 1), atom(BAG, "c", "a", 2)]
+    assert found(query(*kinds, different="a b c")) == set()
+    assert found(query(kinds[0], kinds[1], atom(BAG, "c", "a", 1), different="a b c")) == {"abc"}
+    # Outputs are counted once, whatever their number of results.
+    assert (
+        ordered(Problem.of(everything(query(*triangle, different="a b c", distinct="a"))), SOLVER)
+        is None
+    )
+
+
+SOLVER = Solver(Statistics())
+
+
+@st.composite
+def cycles(draw: st.DrawFn) -> tuple[Query, Table]:
+    """Cycles of three to five atoms of one table, each with the same further conditions."""
+    of = draw(st.sampled_from([KEYED, BAG, NAMED]))
+    names = "abcde"[: draw(st.integers(3, 5))]
+    kind = draw(st.sampled_from([(), (1,)])) if of is BAG else ()
+    turned = draw(st.booleans())
+    atoms = []
+    for a, b in zip(names, names[1:] + names[0], strict=True):
+        pair = (b, a) if turned else (a, b)
+        atoms += [atom(of, *pair, *kind)] * (1 if len(names) > 3 else draw(REPEATS))
+    return query(*atoms, different=" ".join(names)), of
+
+
+REPEATS = st.shared(st.sampled_from([1, 1, 2]), key="repeats")
+
+
+@st.composite
+def rows_of(draw: st.DrawFn, of: Table) -> list[tuple[object, ...]]:
+    values = st.integers(8, 12) if of.keys else NUMBERS
+    if of is NAMED:
+        values = values.map(str)
+    columns = [values, values] + [st.sampled_from([None, 1, 2])] * (len(of.columns) - 2)
+    rows = draw(st.lists(st.tuples(*columns), max_size=30))
+    return sorted(set(rows)) if of.keys else rows
+
+
+def check(whole: Query, of: Table, rows: list[tuple[object, ...]], snapshot: Direct) -> None:
+    snapshot.fill(of, rows)
+    residual = everything(whole)
+    total = ordered(Problem.of(residual), SOLVER)
+    assert total is not None
+    plan = Factorised(residual, total, snapshot.dialect)
+    expected = snapshot.scalar(emit.plain(residual))
+    assert snapshot.scalar(plan.statement()) == expected, "\n".join(plan.lines())
+
+
+@settings(max_examples=150)
+@given(cycles(), st.data())
+def test_the_count_stays_on_duckdb(
+    on_duckdb: Direct, case: tuple[Query, Table], data: st.DataObject
+) -> None:
+    check(*case, data.draw(rows_of(case[1])), on_duckdb)
+
+
+@settings(max_examples=50)
+@given(cycles(), st.data())
+def test_the_count_stays_on_postgres(
+    on_postgres: Direct, case: tuple[Query, Table], data: st.DataObject
+) -> None:
+    check(*case, data.draw(rows_of(case[1])), on_postgres)
+
+
+def test_other_tables_keep_their_values(on_duckdb: Direct) -> None:
+    """Each corner of a triangle has a property, which a public table may hold as well."""
+    property_of = table("property", "of", "what", nullable="what")
+    corners = [atom(property_of, v, f"p{v}") for v in "abc"]
+    edges = [atom(KEYED, *p) for p in ("ab", "bc", "ca")]
+    whole = query(*edges, *corners, different="a b c")
+    on_duckdb.fill(property_of, [(v, v % 2 or None) for v in (1, 2, 3, 3, 4)])
+    rows = [(a, b) for a in range(1, 6) for b in range(1, 6) if (a * b) % 7 != 2]
+    check(whole, KEYED, rows, on_duckdb)
+
+
+def test_part_of_an_orbit_is_no_set_to_choose_from() -> None:
+    """Turning a square by one corner maps two neighbours to others, by two opposite ones not."""
+    problem = Problem.of(everything(pattern("ab bc cd da")))
+    a, b, c, d = (
+        canonical(problem.leaves, problem.conditions, {v: "first"}) for v in problem.variables
+    )
+    assert a.form == b.form == c.form == d.form
+    corners = problem.variables
+    assert keeps(corners, a, b)
+    assert keeps((corners[0], corners[2]), a, c)
+    assert not keeps((corners[0], corners[1]), a, b)
+
+
+def test_sets_that_renaming_does_not_keep_would_miscount(on_duckdb: Direct) -> None:
+    """A negative control: of a path's three vertices none can take another's place."""
+    residual = everything(query(atom(KEYED, "a", "b"), atom(KEYED, "b", "c"), different="a b c"))
+    on_duckdb.fill(KEYED, [(1, 2), (2, 3), (3, 3)])
+    problem = Problem.of(residual)
+    orbit = tuple(Variable(v, INTEGER) for v in "abc")
+    total = SOLVER.solve(first_above(problem, orbit, Statistics()))
+    terms = tuple(replace(t, coefficient=3 * t.coefficient) for t in total.terms)
+    wrong = Factorised(residual, replace(total, terms=terms), "duckdb").statement()
+    assert on_duckdb.scalar(wrong) != on_duckdb.scalar(emit.plain(residual))
+
+
+def test_large_counts_are_ordered_and_small_ones_are_not() -> None:
+    residual = everything(pattern("ab bc cd da"))
+    few, many = (
+        Statistics(
+            {EDGE.identity: rows},
+            {(EDGE.identity, c): Repetition(rows / 20, rows * 60, 500) for c in ("src", "dst")},
+        )
+        for rows in (200.0, 400_000.0)
+    )
+    assert "above" in "\n".join(choose(residual, many, dialect="duckdb").lines())
+    assert "above" not in "\n".join(choose(residual, few, dialect="duckdb").lines())
