@@ -36,6 +36,7 @@ _OPERATORS: Mapping[type[Condition], type[exp.Expression]] = {
     Above: exp.GT,
 }
 _DECIMAL = exp.DataType.build("DECIMAL(38, 0)")
+_INTEGER = exp.DataType.build("INTEGER")
 
 
 # The name, columns and whether rows are counted, of a step whose result is already there.
@@ -248,7 +249,11 @@ class Statement:
         if form not in self._relations:
             value = column(ranks.column, ranks.table.name)
             order = [exp.Ordered(this=exp.Count(this=exp.Star())), exp.Ordered(this=again(value))]
-            rank = exp.Window(this=exp.RowNumber(), order=exp.Order(expressions=order))
+            rank: exp.Expression = exp.Window(
+                this=exp.RowNumber(), order=exp.Order(expressions=order)
+            )
+            if ranks.narrow:
+                rank = exp.Cast(this=rank, to=_INTEGER.copy())
             select = select_from(
                 _table(ranks.table, ranks.table.name), named(value, "value"), named(rank, "rank")
             )

@@ -30,17 +30,19 @@ from sqlrs.residuals import Residual
 class Ranks:
     """Columns of a leaf that hold ranks in place of values, and which ranks are above which.
 
-    A value's rank is its place among the values of one column of a table, the rarest first.
+    A value's rank is its place among the values of one column of a table, the rarest first. Ranks
+    are ``narrow`` where 32 bits hold them, which makes groups of them cheaper.
     """
 
     table: Table
     column: str
     columns: frozenset[str]
     above: frozenset[tuple[str, str]] = frozenset()
+    narrow: bool = False
 
     @cached_property
     def label(self) -> tuple[object, ...]:
-        """The ranks without what is known of the tables."""
+        """The ranks without what is known of the table."""
         return (self.table.identity, self.column, self.columns, self.above)
 
 

@@ -7,6 +7,7 @@ nothing that is more frequent than their start. docs/proofs/plans.md has the pro
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import combinations
@@ -93,6 +94,7 @@ def first_above(problem: Problem, orbit: Orbit, statistics: Statistics) -> Probl
     table, column = max(
         _places(problem, first), key=lambda place: statistics.repetition(*place).squares
     )
+    narrow = statistics.rows.get(table.identity, math.inf) < 2**31
     inside: set[Variable] = set()
     leaves = []
     for leaf in problem.leaves:
@@ -105,7 +107,9 @@ def first_above(problem: Problem, orbit: Orbit, statistics: Statistics) -> Probl
         )
         if above:
             inside |= leaf.variables
-        leaves.append(replace(leaf, ranks=Ranks(table, column, ranked, above)) if ranked else leaf)
+        leaves.append(
+            replace(leaf, ranks=Ranks(table, column, ranked, above, narrow)) if ranked else leaf
+        )
     more: list[Other] = [Above(first, v) for v in rest if v not in inside]
     return replace(
         problem,
