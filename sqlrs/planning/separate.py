@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import permutations
 
 from sqlrs.planning.estimate import STEP
 from sqlrs.planning.inclusion_exclusion import Solver, Sum, Term
@@ -18,15 +19,20 @@ from sqlrs.query import Variable
 
 
 def reduced(problem: Problem) -> Problem:
-    """The problem without free variables that one leaf alone holds beside shared ones.
+    """The problem with fewer free variables and the same largest count.
 
-    Such a leaf counts its most frequent completion instead. The largest count stays the same.
+    A leaf with a key goes where another one of its kind does the same for other free variables.
+    Where a leaf alone holds free variables beside shared ones, it counts its most frequent
+    completion instead.
     """
     if problem.output is not None:
         return problem
     compared = frozenset[Variable]().union(*(c.variables for c in problem.conditions))
     leaves = list(problem.leaves)
     gone: set[Variable] = set()
+    while (copy := _copy_of_another(leaves, problem.free - compared, problem.free)) is not None:
+        leaves.remove(copy)
+        gone |= copy.variables - _held(leaves)
     for place, leaf in enumerate(leaves):
         others = _held(leaves[:place] + leaves[place + 1 :])
         own = leaf.variables - others
@@ -40,6 +46,25 @@ def reduced(problem: Problem) -> Problem:
             leaves[place] = replace(leaf, columns=kept, maximised=more, keys=keys)
             gone |= own
     return replace(problem, leaves=tuple(leaves), free=problem.free - gone)
+
+
+def _copy_of_another(
+    leaves: list[Leaf], changing: frozenset[Variable], free: frozenset[Variable]
+) -> Leaf | None:
+    """A leaf that equals another one once its own free variables have the other one's values."""
+    for leaf, other in permutations(leaves, 2):
+        if not leaf.keys or leaf.label != other.label:
+            continue
+        elsewhere = _held(one for one in leaves if one is not leaf)
+        own = (leaf.variables & changing) - elsewhere
+        image = {
+            held: there
+            for (_, held), (_, there) in zip(leaf.columns, other.columns, strict=True)
+            if held in own and there in free
+        }
+        if own and leaf.substituted(image).columns == other.columns:
+            return leaf
+    return None
 
 
 def separate(problem: Problem, solver: Solver) -> Sum | None:

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sqlrs import emit
+from sqlrs.catalog import Table
 from sqlrs.planning import choose
 from sqlrs.planning.inclusion_exclusion import Solver
 from sqlrs.planning.plan import Factorised
@@ -72,6 +73,58 @@ def test_the_largest_count_stays(
         on_duckdb.fill(one, data.draw(rows_of(one)))
     expected = on_duckdb.scalar(emit.plain(residual))
     assert set(values(residual, on_duckdb)) == {expected}
+
+
+@st.composite
+def open_stars(draw: st.DrawFn) -> Residual:
+    """Edges from and to x, which is summed out; their other ends, some the same, are free."""
+    edges, gone = [], []
+    for i in range(draw(st.integers(2, 4))):
+        end = draw(st.sampled_from([f"a{i}", "a0"]))
+        ways = ("x", end) if draw(st.booleans()) else (end, "x")
+        edges.append(atom(draw(st.sampled_from(TABLES[:2])), *ways))
+        gone.append(atom(TABLES[0], end, f"z{i}"))
+    names = sorted({str(v) for one in edges for v in one.variables})
+    pairs = st.lists(st.sampled_from(names), min_size=2, max_size=2, unique=True)
+    different = [" ".join(pair) for pair in draw(st.lists(pairs, max_size=2))]
+    return Residuals(query(*edges, *gone, different=different)).of(frozenset(range(len(edges))))
+
+
+@settings(max_examples=150)
+@given(open_stars(), st.data())
+def test_leaves_that_another_one_stands_for(
+    on_duckdb: Direct, residual: Residual, data: st.DataObject
+) -> None:
+    for one in TABLES[:2]:
+        on_duckdb.fill(one, data.draw(rows_of(one)))
+    expected = on_duckdb.scalar(emit.plain(residual))
+    assert set(values(residual, on_duckdb)) == {expected}
+
+
+def kept(*inequalities: str, of: Table = EDGE, edges: str = "xa bx xc dx") -> int:
+    """How many leaves of a star are left."""
+    star = [atom(of, *p) for p in edges.split()]
+    gone = [atom(EDGE, v, f"z{v}") for v in "abcd" if v in edges]
+    residual = Residuals(query(*star, *gone, different=inequalities)).of(
+        frozenset(range(len(star)))
+    )
+    return len(reduced(Problem.of(residual)).leaves)
+
+
+def test_which_leaves_another_one_stands_for(on_duckdb: Direct) -> None:
+    assert kept() == 2
+    assert kept("a c") == 3
+    assert kept("a c", "b d") == 4
+    # Rows that repeat count for themselves, so none can go.
+    assert kept(of=table("bag", "src", "dst")) == 4
+    # A negative control: with a ≠ c the two edges from x must be different ones.
+    on_duckdb.fill(EDGE, [(0, 1), (2, 1)])
+    star = [atom(EDGE, "x", "a"), atom(EDGE, "x", "c")]
+    gone = [atom(EDGE, "a", "y"), atom(EDGE, "c", "z")]
+    for different, expected in ((), 2), (("a c",), 0):
+        residual = Residuals(query(*star, *gone, different=different)).of(frozenset({0, 1}))
+        assert on_duckdb.scalar(emit.plain(residual)) == expected
+        assert set(values(residual, on_duckdb)) == {expected}
 
 
 def open_bow_tie(*inequalities: str) -> Residual:
