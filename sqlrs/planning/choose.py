@@ -9,6 +9,7 @@ from sqlrs.equalities import behave_alike
 from sqlrs.errors import UsageError
 from sqlrs.planning.external import external_plan
 from sqlrs.planning.inclusion_exclusion import Solver
+from sqlrs.planning.passing import passed
 from sqlrs.planning.plan import HOW, Factorised, Plain, Plan, Pruned, table_names
 from sqlrs.planning.problem import Problem
 from sqlrs.planning.prune import prune
@@ -50,9 +51,9 @@ def choose(
         total = separated
     if how == "auto" and total.cost <= _QUICK:
         return Factorised(residual, total, dialect, reason="quick as it is")
-    restricted = ordered(problem, solver)
-    if restricted is not None and restricted.cost < total.cost:
-        total = restricted
+    for other in (ordered(problem, solver), passed(problem, solver)):
+        if other is not None and other.cost < total.cost:
+            total = other
     if how == "factorised":
         return Factorised(residual, total, dialect)
     pruning = prune(problem, solver, table_names(residual))

@@ -13,7 +13,7 @@ from sqlrs.catalog import Table
 from sqlrs.emit import RESULTS, Places
 from sqlrs.identifiers import again, column, identifier
 from sqlrs.planning.inclusion_exclusion import Sum, Term
-from sqlrs.planning.problem import Above, Condition, Equal, Leaf, Problem, Ranks, Renamed
+from sqlrs.planning.problem import Above, Condition, Equal, Leaf, Passing, Problem, Ranks, Renamed
 from sqlrs.planning.tree import Grouping, Input, Join, is_counted
 from sqlrs.planning.trees import (
     all_of,
@@ -206,12 +206,77 @@ class Statement:
             own = {v: column(c, alias) for v, c in columns.items()}
             count = [column(RESULTS, alias)] if is_counted(one) else []
             return inner(tree, alias), own, [], count
+        if one.passing is not None:
+            one = Leaf(one.name, self._passing(one, one.passing), one.columns)
+            own, where = leaf_places(one, alias)
+            return _table(one.table, alias), own, where, [column(RESULTS, alias)]
         if one.ranks is not None:
             not_null = one.guarded - one.ranks.columns
             ranked = self._ranked(one, one.ranks)
             one = Leaf(one.name, ranked, one.columns, guarded=not_null)
         own, where = leaf_places(one, alias)
         return _table(one.table, alias), own, where, []
+
+    def _passing(self, leaf: Leaf, passing: Passing) -> str:
+        """The values of a leaf, each with the number of another one's rows beyond it."""
+        if leaf.label in self._relations:
+            return self._relations[leaf.label]
+        names = [name for name, _ in passing.common]
+        value, number, kind = (free_name(n, {*names}) for n in ("value", "number", "kind"))
+        # At a value that both have, a sum that stops before the other leaf's rows leaves them out.
+        kinds = (0, 1) if passing.strict else (1, 0)
+        points = self._values(passing.rows, [*names, passing.at])
+        counted = self._values(passing.counted, [*(c for _, c in passing.common), passing.beyond])
+        ends = zip(
+            (points, counted), (emit.number(0), exp.Count(this=exp.Star())), kinds, strict=True
+        )
+        for (select, places), many, first in ends:
+            called = zip(places, [*names, value], strict=True)
+            with_columns(
+                grouped_by(select, map(again, places)),
+                *(named(place, name) for place, name in called),
+                named(many, number),
+                named(emit.number(first), kind),
+            )
+        both = exp.union(points[0], counted[0], distinct=False, copy=False)
+        order = [
+            exp.Ordered(this=column(value), desc=passing.upwards),
+            exp.Ordered(this=column(kind)),
+        ]
+        total = exp.Window(
+            this=exp.Sum(this=column(number)),
+            partition_by=[column(name) for name in names],
+            order=exp.Order(expressions=order),
+            spec=exp.WindowSpec(
+                kind="ROWS", start="UNBOUNDED", start_side="PRECEDING", end="CURRENT ROW"
+            ),
+        )
+        running = select_from(
+            exp.Subquery(this=both, alias=exp.TableAlias(this=identifier("together"))),
+            *(column(name) for name in names),
+            named(column(value), value),
+            named(total, RESULTS),
+            column(kind),
+        )
+        select = select_from(
+            inner(running, "running"),
+            *(column(name, "running") for name in names),
+            named(column(value, "running"), passing.at),
+            column(RESULTS, "running"),
+        )
+        where: list[exp.Expression] = [
+            exp.EQ(this=column(kind, "running"), expression=emit.number(kinds[0])),
+            exp.GT(this=column(RESULTS, "running"), expression=emit.number(0)),
+        ]
+        beyond = self.add(f"{_plain(leaf.name)}_beyond", filtered_by(select, where))
+        self._relations[leaf.label] = beyond
+        return beyond
+
+    def _values(self, leaf: Leaf, names: Sequence[str]) -> tuple[exp.Select, list[exp.Expression]]:
+        """The rows of a leaf after its conditions, still without columns, and the named columns."""
+        _, where = leaf_places(leaf, leaf.name)
+        select = exp.Select(from_=exp.From(this=_table(leaf.table, leaf.name)))
+        return filtered_by(select, where), [column(name, leaf.name) for name in names]
 
     def _ranked(self, leaf: Leaf, ranks: Ranks) -> str:
         """The rows of a leaf with ranks in place of values, of which some are above others."""

@@ -197,6 +197,10 @@ def leaf_text(leaf: Leaf) -> str:
     held = dict(leaf.columns)
     above = leaf.ranks.above if leaf.ranks is not None else ()
     order = [f"{held[high]} above {held[low]}" for high, low in sorted(above)]
+    if leaf.passing is not None:
+        ways = {(True, True): ">", (True, False): "≥", (False, True): "<", (False, False): "≤"}
+        way = ways[leaf.passing.upwards, leaf.passing.strict]
+        order = [described(leaf.variables), f"{leaf.passing.beyond} {way} {held[leaf.passing.at]}"]
     return f"{leaf.name}({', '.join(order) or described(leaf.variables)})"
 
 

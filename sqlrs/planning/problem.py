@@ -65,6 +65,7 @@ class Leaf:
     keys: tuple[frozenset[Variable], ...] = ()
     expected: float = 0.0
     ranks: Ranks | None = None
+    passing: Passing | None = None
 
     @classmethod
     def of(cls, atom: Atom, never_null: frozenset[Variable]) -> Leaf:
@@ -92,7 +93,13 @@ class Leaf:
         """Everything but the variables and the name."""
         table = self.table if isinstance(self.table, str) else self.table.identity
         names = tuple(c for c, _ in self.columns)
-        rest = (self.filters, self.guarded, self.maximised, self.ranks and self.ranks.label)
+        rest = (
+            self.filters,
+            self.guarded,
+            self.maximised,
+            self.ranks and self.ranks.label,
+            self.passing and self.passing.label,
+        )
         return (table, names, frozenset(self.constants), *rest)
 
     @cached_property
@@ -114,7 +121,7 @@ class Leaf:
         """One leaf for both where a common key says that their rows are the same, else None."""
         if self.table != other.table or self.maximised or other.maximised:
             return None
-        if self.ranks != other.ranks:
+        if self.ranks != other.ranks or self.passing or other.passing:
             return None
         mine: dict[str, Term] = {**dict(self.columns), **dict(self.constants)}
         theirs: dict[str, Term] = {**dict(other.columns), **dict(other.constants)}
@@ -130,6 +137,29 @@ class Leaf:
             filters=self.filters | other.filters,
             guarded=self.guarded | other.guarded,
         )
+
+
+@dataclass(frozen=True)
+class Passing:
+    """For each row of one leaf the number of rows of another that lie beyond it in an order.
+
+    Both agree in the ``common`` columns, pairs of names. The other's column ``beyond`` is compared
+    with the column ``at``: greater if ``upwards``, else less, and unequal if ``strict``.
+    """
+
+    rows: Leaf
+    counted: Leaf
+    common: tuple[tuple[str, str], ...]
+    at: str
+    beyond: str
+    upwards: bool
+    strict: bool
+
+    @cached_property
+    def label(self) -> tuple[object, ...]:
+        """All of it without the variables."""
+        order = (self.at, self.beyond, self.upwards, self.strict)
+        return (self.rows.label, self.counted.label, self.common, order)
 
 
 @dataclass(frozen=True)

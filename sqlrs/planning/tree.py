@@ -106,7 +106,7 @@ def is_counted(one: Input) -> bool:
     """Whether a row of the input carries a number of results."""
     if isinstance(one, Grouping):
         return one.counted
-    return bool(one.maximised) and not one.keys
+    return one.passing is not None or (bool(one.maximised) and not one.keys)
 
 
 Input = Leaf | Grouping
