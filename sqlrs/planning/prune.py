@@ -19,9 +19,10 @@ from sqlrs import emit
 from sqlrs.catalog import Table
 from sqlrs.emit import RESULTS
 from sqlrs.identifiers import again, column
-from sqlrs.planning.factorise import Statement, column_names, free_name
+from sqlrs.planning.factorise import Statement
 from sqlrs.planning.inclusion_exclusion import Solver, Sum
 from sqlrs.planning.problem import Leaf, Problem
+from sqlrs.planning.sources import column_names, free_name
 from sqlrs.planning.statistics import Statistics
 from sqlrs.planning.trees import filtered_by, joined_with, named, select_from, table
 from sqlrs.query import Variable

@@ -12,8 +12,9 @@ from sqlglot import exp
 
 from sqlrs.emit import RESULTS
 from sqlrs.identifiers import column, identifier
-from sqlrs.planning.factorise import Statement, Stored, free_name, step_name, stored
+from sqlrs.planning.factorise import Statement, Stored, step_name, stored
 from sqlrs.planning.plan import Factorised, Plan, Pruned, table_names
+from sqlrs.planning.sources import free_name
 from sqlrs.planning.tree import Grouping
 
 # Some ten seconds: beyond that the memory of one plan at a time is the safer choice.

@@ -171,3 +171,14 @@ def test_texts(engine: str, request: pytest.FixtureRequest) -> None:
     assert total is not None
     plan = Factorised(residual, total, snapshot.dialect)
     assert snapshot.scalar(plan.statement()) == snapshot.scalar(emit.plain(residual)) == 19
+
+
+def test_any_names_of_columns(on_duckdb: Direct) -> None:
+    """Columns may be called like those that the running sum adds, in any spelling."""
+    odd = table("odd", "results", "Kind", "VALUE")
+    on_duckdb.fill(odd, [(1, 1, day % 3) for day in range(5)])
+    atoms = [atom(odd, "p", "q", "s"), atom(odd, "p", "q", "t")]
+    residual = everything(query(*atoms, less=[("s", "t")]))
+    total = passed(Problem.of(residual), SOLVER)
+    assert total is not None
+    assert on_duckdb.scalar(Factorised(residual, total, "duckdb").statement()) == 8

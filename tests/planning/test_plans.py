@@ -15,10 +15,11 @@ from sqlrs.errors import UsageError
 from sqlrs.planning import Evaluator, choose, index_hints
 from sqlrs.planning.canonical import canonical
 from sqlrs.planning.decompose import _Search, cheapest, decompose, numbered, structure
-from sqlrs.planning.factorise import Statement, column_names
+from sqlrs.planning.factorise import Statement
 from sqlrs.planning.inclusion_exclusion import Solver, quotients
 from sqlrs.planning.problem import Problem
 from sqlrs.planning.prune import bounding
+from sqlrs.planning.sources import column_names
 from sqlrs.planning.statistics import Statistics
 from sqlrs.query import Inequality, Query, Variable
 from sqlrs.residuals import Residuals
