@@ -10,6 +10,7 @@ from sqlrs.noise import Mechanism
 from sqlrs.picture import draw
 from sqlrs.planning.choose import choose
 from sqlrs.planning.hints import index_hints
+from sqlrs.planning.plan import Plan
 from sqlrs.planning.smt import solvable
 from sqlrs.query import Atom, Constant, Query
 from sqlrs.release import wanted_by
@@ -40,6 +41,8 @@ class Explanation:
             [
                 *self._query_lines(),
                 "",
+                *self._count_lines(),
+                "",
                 *self._residual_lines(),
                 "",
                 *self._predicate_lines(),
@@ -64,6 +67,10 @@ class Explanation:
         else:
             lines.append(f"  counts distinct ({', '.join(map(str, sorted(query.distinct)))})")
         return lines
+
+    def _count_lines(self) -> list[str]:
+        plan = self._plan(self.residuals.of(self.query.everything))
+        return [f"count: {plan.name}", *(f"  {line}" for line in plan.lines())]
 
     def _residual_lines(self) -> list[str]:
         wanted = wanted_by(self.mechanism, self.residuals)
@@ -92,8 +99,11 @@ class Explanation:
             return [f"{head}: product of {' × '.join(str(part) for part in parts)}"]
         if same[residual.members] != residual:
             return [f"{head}: the same as {same[residual.members]}"]
-        plan = choose(residual, None, how=self.plan, dialect=self.dialect)
+        plan = self._plan(residual)
         return [f"{head}: {plan.name}", *(f"      {line}" for line in plan.lines())]
+
+    def _plan(self, residual: Residual) -> Plan:
+        return choose(residual, None, how=self.plan, dialect=self.dialect)
 
     def _predicate_lines(self) -> list[str]:
         """How predicates are read by residuals that hold one part of their columns only."""

@@ -51,18 +51,22 @@ def choose(
         total = separated
     if how == "auto" and total.cost <= _QUICK:
         return Factorised(residual, total, dialect, reason="quick as it is")
-    for other in (ordered(problem, solver), passed(problem, solver)):
+    saving = ""
+    for other, why in (
+        (ordered(problem, solver), "; of exchangeable variables the first is the most frequent"),
+        (passed(problem, solver), "; rows beyond a value are a running sum"),
+    ):
         if other is not None and other.cost < total.cost:
-            total = other
+            total, saving = other, why
     if how == "factorised":
         return Factorised(residual, total, dialect)
     pruning = prune(problem, solver, table_names(residual))
     if pruning is None:
-        return Factorised(residual, total, dialect, reason=_no_pruning(residual))
+        return Factorised(residual, total, dialect, reason=_no_pruning(residual) + saving)
     if how == "pruned":
         return Pruned(residual, pruning, dialect)
     if total.cost <= pruning.cost:
-        reason = "expected to be cheaper than bounding every boundary value first"
+        reason = f"expected to be cheaper than bounding every boundary value first{saving}"
         return Factorised(residual, total, dialect, reason=reason)
     reason = "few boundary values are expected to have a bound above the maximum"
     return Pruned(residual, pruning, dialect, reason=reason)

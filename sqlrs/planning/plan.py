@@ -174,7 +174,8 @@ def sum_lines(total: Sum) -> list[str]:
                 seen.add(step.canonical.form)
                 what = "largest count" if step.largest else "count"
                 lines.append(f"{what} per ({described(step.keep)}): {join_text(step.join)}")
-        sign = "" if len(total.terms) == 1 else f"{term.coefficient:+d} × "
+        alone = len(total.terms) == 1 and term.coefficient == 1
+        sign = "" if alone else f"{term.coefficient:+d} × "
         free = described(total.problem.free)
         what = f"per ({free})" if free else "in all"
         lines.append(f"{sign}count {what}: {join_text(term.join)}")
