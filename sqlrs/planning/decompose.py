@@ -57,12 +57,14 @@ class _Part:
         self.rows = rows
         self.cost = cost
         self.weight = cost + GROUP_ROW * rows
-        self.small = False
         # The variables that are not summed out yet.
-        self.present: Mask = 0
+        present: Mask = 0
+        small = False
         for step in inputs:
-            self.present |= step.sized.mask
-            self.small |= step.small
+            present |= step.sized.mask
+            small |= step.small
+        self.present = present
+        self.small = small
         self._norms: Mapping[Mask, float] | None = None
 
     @property
@@ -208,9 +210,12 @@ class _Search:
         ]
         self.everything = (1 << len(self.sizes)) - 1
         self.spans = spans
-        self.held: dict[Mask, Mask] = {}
         self.output = output
         self.ordered = ordered
+        self.held: dict[Mask, Mask] = {0: 0}
+        self.near: dict[Mask, Mask] = {0: 0}
+        # A leaf with a key filters whatever has all its variables.
+        self.filters = [(i, size) for i, size in enumerate(self.sizes) if size.keys]
 
     def best(self) -> _Part:
         """All leaves joined in the cheapest way found."""
@@ -226,29 +231,35 @@ class _Search:
         remaining, found = self.everything, []
         while remaining:
             component = remaining & -remaining
-            while True:
-                near = component
-                for i in range(len(self.sizes)):
-                    if remaining >> i & 1 and not near >> i & 1 and self._touch(near, 1 << i):
-                        near |= 1 << i
-                if near == component:
-                    break
+            while (near := component | self._touching(component)) != component:
                 component = near
             found.append(component)
             remaining &= ~component
         return found
 
     def _variables(self, leaves: Mask) -> Mask:
-        if leaves not in self.held:
-            self.held[leaves] = sum_of(
-                size.mask for i, size in enumerate(self.sizes) if leaves >> i & 1
-            )
-        return self.held[leaves]
+        held = self.held.get(leaves)
+        if held is None:
+            last = leaves.bit_length() - 1
+            held = self._variables(leaves ^ 1 << last) | self.sizes[last].mask
+            self.held[leaves] = held
+        return held
 
-    def _touch(self, one: Mask, other: Mask) -> bool:
-        """Whether two sets of leaves share a variable or a condition."""
-        here, there = self._variables(one), self._variables(other)
-        return bool(here & there) or any(s & here and s & there for s in self.spans)
+    def _touching(self, leaves: Mask) -> Mask:
+        """The leaves that share a variable or a condition with one of these."""
+        near = self.near.get(leaves)
+        if near is None:
+            last = leaves.bit_length() - 1
+            reached = here = self.sizes[last].mask
+            for span in self.spans:
+                if span & here:
+                    reached |= span
+            near = self._touching(leaves ^ 1 << last)
+            for i, size in enumerate(self.sizes):
+                if size.mask & reached:
+                    near |= 1 << i
+            self.near[leaves] = near
+        return near
 
     def _component(self, component: Mask) -> _Part:
         if component.bit_count() <= _EXHAUSTIVE:
@@ -275,14 +286,15 @@ class _Search:
         least = math.inf
         for half in _halves(leaves):
             ones, others = table.get(half), table.get(leaves ^ half)
-            if ones is None or others is None or not self._touch(half, leaves ^ half):
+            if ones is None or others is None or not self._touching(half) & leaves & ~half:
                 continue
             for one in ones:
+                bushy = len(one.inputs) > 1
                 for other in others:
                     # Equal steps of both sides cost once, so the sum of costs is no lower bound.
                     if one.cost >= least or other.cost >= least:
                         continue
-                    if len(one.inputs) > 1 and len(other.inputs) > 1:
+                    if bushy and len(other.inputs) > 1:
                         continue
                     part = self._joined(one, other, least)
                     if part is not None:
@@ -299,7 +311,7 @@ class _Search:
             for i, j in combinations(range(len(parts)), 2):
                 pair = (parts[i][0].leaves, parts[j][0].leaves)
                 if pair not in known:
-                    touching = self._touch(*pair)
+                    touching = self._touching(pair[0]) & pair[1]
                     known[pair] = self._best_pair(parts[i], parts[j]) if touching else None
                 part = known[pair]
                 if part is not None:
@@ -328,7 +340,7 @@ class _Search:
             options.append(self._grouped(part, self._as_step(part, keep)))
         filtered = self._filtered(part)
         if filtered is not None:
-            options.append(self._grouped(filtered, self._step(filtered)))
+            options.append(self._grouped(filtered, self._as_step(filtered, keep)))
         return options
 
     def _barred(self, part: _Part) -> _Part:
@@ -349,8 +361,8 @@ class _Search:
         """
         there, norms = part.present, part.norms
         inputs, rows, cost = part.inputs, part.rows, part.cost
-        for i, size in enumerate(self.sizes):
-            if part.leaves >> i & 1 or size.mask & ~there or not size.keys:
+        for i, size in self.filters:
+            if part.leaves >> i & 1 or size.mask & ~there:
                 continue
             filtered = extended(rows, there, norms, size)
             cost += BUILD * size.rows + PROBE * rows + filtered

@@ -7,7 +7,7 @@ Euclidean norms, which is exact for a self-join and follows skew where averages 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlrs.catalog import Table
@@ -29,21 +29,41 @@ Spread = tuple[float, float, float]
 
 
 class Sized:
-    """An input of a join: expected rows, the spread of each variable, and what determines a row."""
+    """An input of a join: expected rows, the spread of each variable, and what determines a row.
 
-    __slots__ = ("keys", "mask", "norms", "rows", "spreads")
+    Spreads and norms are made at first use: most groupings cost too much to be joined with.
+    """
+
+    __slots__ = ("_norms", "_spread", "_spreads", "keys", "mask", "rows")
 
     def __init__(
-        self, mask: Mask, rows: float, spreads: Mapping[Mask, Spread], keys: tuple[Mask, ...]
+        self,
+        mask: Mask,
+        rows: float,
+        keys: tuple[Mask, ...],
+        spread: Callable[[], Mapping[Mask, Spread]],
     ) -> None:
         self.mask = mask
         self.rows = rows
-        self.spreads = spreads
         self.keys = keys
-        square = rows**2
-        self.norms: Mapping[Mask, float] = {
-            bit: squares / square for bit, (_, squares, _) in spreads.items()
-        }
+        self._spread = spread
+        self._spreads: Mapping[Mask, Spread] | None = None
+        self._norms: Mapping[Mask, float] | None = None
+
+    @property
+    def spreads(self) -> Mapping[Mask, Spread]:
+        """The spread of each variable."""
+        if self._spreads is None:
+            self._spreads = self._spread()
+        return self._spreads
+
+    @property
+    def norms(self) -> Mapping[Mask, float]:
+        """Σ frequency² of each variable over the square of the rows."""
+        if self._norms is None:
+            square = self.rows**2
+            self._norms = {bit: squares / square for bit, (_, squares, _) in self.spreads.items()}
+        return self._norms
 
 
 @dataclass(frozen=True)
@@ -89,7 +109,7 @@ class LeafSize:
         bits = [1 << i for i in self.columns]
         if self.restricting:
             unique = (self.rows, self.rows, 1.0)
-            return Sized(mask, self.rows, dict.fromkeys(bits, unique), self.keys)
+            return Sized(mask, self.rows, self.keys, lambda: dict.fromkeys(bits, unique))
         rows = self.rows
         for distinct in self.constants:
             rows /= distinct
@@ -111,7 +131,7 @@ class LeafSize:
                 bit: _thinned(spread, before, rows, mask == bit) for bit, spread in spreads.items()
             }
             keys = (mask,)
-        return Sized(mask, rows, spreads, keys)
+        return Sized(mask, rows, keys, lambda: spreads)
 
 
 def mask_of(variables: Iterable[Variable], number: Mapping[Variable, int]) -> Mask:
@@ -132,21 +152,24 @@ def extended(rows: float, known: Mask, norms: Mapping[Mask, float], added: Sized
     common = known & added.mask
     if not common:
         return rows * added.rows
+    spreads = added.spreads
     fan = added.rows
     for key in added.keys:
         if not key & ~common:
             fan = 1.0
+    closing = common & (common - 1)
+    if not closing:
+        _, squares, most = spreads[common]
+        return max(rows * min(fan, most, math.sqrt(squares * norms[common])), 1.0)
     least = math.inf
-    for bit, (_, squares, most) in added.spreads.items():
+    for bit, (_, squares, most) in spreads.items():
         if common & bit:
             if most < fan:
                 fan = most
             product = squares * norms[bit]
             if product < least:
                 least = product
-    fan = min(fan, math.sqrt(least))
-    closing = common & (common - 1)
-    return max(rows * fan * (_CLOSING if closing else 1.0), 1.0)
+    return max(rows * min(fan, math.sqrt(least)) * _CLOSING, 1.0)
 
 
 def grouped(inputs: Sequence[Sized], rows: float, out: Mask) -> Sized:
@@ -161,10 +184,14 @@ def grouped(inputs: Sequence[Sized], rows: float, out: Mask) -> Sized:
     for one in inputs:
         if one.rows < groups and out & ~one.mask == 0:
             groups = one.rows
-    spreads = {
-        bit: _thinned(spread, before, groups, out == bit) for bit, (spread, before) in held.items()
-    }
-    return Sized(out, groups, spreads, (out,))
+
+    def thinned() -> dict[Mask, Spread]:
+        return {
+            bit: _thinned(spread, before, groups, out == bit)
+            for bit, (spread, before) in held.items()
+        }
+
+    return Sized(out, groups, (out,), thinned)
 
 
 def _domains(held: Mapping[Mask, tuple[Spread, float]]) -> list[float]:
