@@ -5,6 +5,7 @@ docs/proofs/plans.md proves that the terms add up to the problem's value.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -18,6 +19,8 @@ from sqlrs.query import Inequality, Variable
 # How many terms are worth planning: more where reading all inequalities in bags takes minutes.
 _FEW_TERMS, _MANY_TERMS = 24, 128
 _MANY_FROM_COST = 3e7
+# Partitions are many where variables are alike, and then few of them differ.
+_PARTITIONS_A_TERM = 10
 
 _Partition = frozenset[frozenset[Variable]]
 
@@ -116,8 +119,6 @@ def quotients(
 
     None if there are far too many.
     """
-    if 2 ** len(uncovered) > most * most:
-        return None
     kept = problem.inequalities - uncovered
     pending = sorted(uncovered, key=lambda p: (p.left, p.right))
     apart = [p.variables for p in (*pending, *kept)]
@@ -135,17 +136,57 @@ def quotients(
                 joined = (partition - set(touched)) | {block}
                 grown[joined] = grown.get(joined, 0) - sign
         signs = {partition: sign for partition, sign in grown.items() if sign}
-        if len(signs) > 2 * most:
+        if len(signs) > _PARTITIONS_A_TERM * most:
             return None
     merged: dict[object, tuple[int, Problem]] = {}
+    for partition, sign in _up_to_twins(problem, kept, signs):
+        quotient = _quotient(problem, partition, kept)
+        marks = {v: v.name if v in problem.free else None for v in quotient.variables}
+        form = canonical(quotient.leaves, quotient.conditions, dict(marks)).form
+        before = merged.get(form, (0, quotient))
+        merged[form] = (before[0] + sign, before[1])
+    return [(sign, quotient) for sign, quotient in merged.values() if sign]
+
+
+def _up_to_twins(
+    problem: Problem, kept: frozenset[Inequality], signs: Mapping[_Partition, int]
+) -> Iterable[tuple[_Partition, int]]:
+    """One of all partitions that differ by exchanging twins, with the sum of their signs."""
+    kind = twins(replace(problem, inequalities=kept))
+    found: dict[Hashable, tuple[_Partition, int]] = {}
     for partition, sign in signs.items():
         if partition:
-            quotient = _quotient(problem, partition, kept)
-            marks = {v: v.name if v in problem.free else None for v in quotient.variables}
-            form = canonical(quotient.leaves, quotient.conditions, dict(marks)).form
-            before = merged.get(form, (0, quotient))
-            merged[form] = (before[0] + sign, before[1])
-    return [(sign, quotient) for sign, quotient in merged.values() if sign]
+            key = tuple(sorted(tuple(sorted(kind[v] for v in block)) for block in partition))
+            first, total = found.get(key, (partition, 0))
+            found[key] = (first, total + sign)
+    return found.values()
+
+
+def twins(problem: Problem) -> dict[Variable, int]:
+    """Numbers that bound variables share if exchanging any two of them changes nothing."""
+    same: list[list[Variable]] = []
+    described = _description(problem, {})
+    for variable in problem.variables:
+        for group in same:
+            other = group[0]
+            if not problem.free.isdisjoint((variable, other)):
+                continue
+            if _description(problem, {variable: other, other: variable}) == described:
+                group.append(variable)
+                break
+        else:
+            same.append([variable])
+    return {variable: number for number, group in enumerate(same) for variable in group}
+
+
+def _description(problem: Problem, image: Mapping[Variable, Variable]) -> Hashable:
+    """The leaves and conditions with variables exchanged, each with its multiplicity."""
+    leaves = Counter(
+        (leaf.label, tuple(image.get(v, v) for _, v in leaf.columns)) for leaf in problem.leaves
+    )
+    inequalities = frozenset(_substituted_inequality(p, image) for p in problem.inequalities)
+    others = Counter(substituted(c, image) for c in problem.others)
+    return frozenset(leaves.items()), inequalities, frozenset(others.items())
 
 
 def _quotient(problem: Problem, partition: _Partition, kept: frozenset[Inequality]) -> Problem:

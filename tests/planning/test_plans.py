@@ -16,7 +16,7 @@ from sqlrs.planning import Evaluator, choose, index_hints
 from sqlrs.planning.canonical import canonical
 from sqlrs.planning.decompose import _Search, cheapest, decompose, numbered, structure
 from sqlrs.planning.factorise import Statement
-from sqlrs.planning.inclusion_exclusion import Solver, quotients
+from sqlrs.planning.inclusion_exclusion import Solver, quotients, twins
 from sqlrs.planning.problem import Problem
 from sqlrs.planning.prune import bounding
 from sqlrs.planning.sources import column_names
@@ -154,6 +154,35 @@ def test_inclusion_and_exclusion_coefficients() -> None:
     assert found is not None
     # d(d−1)(d−2) = d³ − 3d² + 2d, and equal edges are one edge.
     assert sorted((sign, len(q.leaves)) for sign, q in found) == [(-3, 2), (2, 1)]
+
+
+def test_a_star_of_seven_has_few_corrections() -> None:
+    star = pattern("ab ac ad ae af ag ah")
+    problem = Problem.of(Residuals(star).of(star.everything))
+    apart = frozenset(p for p in problem.inequalities if "a" not in {v.name for v in p.variables})
+    found = quotients(problem, apart)
+    assert found is not None
+    # Stirling numbers of the first kind: d(d−1)…(d−6) as a polynomial in d.
+    assert sorted((len(q.leaves), sign) for sign, q in found) == [
+        (1, 720), (2, -1764), (3, 1624), (4, -735), (5, 175), (6, -21)
+    ]  # fmt: skip
+
+
+def test_twins_are_exchangeable_one_by_one() -> None:
+    def groups(text: str, free: str = "") -> set[str]:
+        whole = Problem.of(Residuals(pattern(text)).of(frozenset(range(len(text.split())))))
+        whole = replace(whole, free=frozenset(v for v in whole.variables if v.name in free))
+        found: dict[int, str] = {}
+        for variable, number in twins(whole).items():
+            found[number] = found.get(number, "") + variable.name
+        return set(found.values())
+
+    assert groups("ab ac ad") == {"a", "bcd"}
+    assert groups("ab ac ad", "c") == {"a", "bd", "c"}
+    assert groups("ab ca ad") == {"a", "bd", "c"}
+    # Turning a cycle changes nothing, exchanging two of its corners does.
+    assert groups("ab bc ca") == {"a", "b", "c"}
+    assert groups("ab ba") == {"ab"}
 
 
 def test_contradictory_identifications_vanish() -> None:
