@@ -21,7 +21,7 @@ WITH intervals AS (
   FROM steps
   GROUP BY boundary, place, phase, closing
 ), overlapping AS (
-  SELECT SUM(change) OVER (PARTITION BY boundary ORDER BY place, phase, closing) AS results
+  SELECT SUM(change) OVER (PARTITION BY boundary ORDER BY place ASC, phase ASC, closing ASC) AS results
   FROM changes
 )
 SELECT COALESCE(MAX(results), 0) FROM overlapping

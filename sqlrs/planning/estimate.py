@@ -7,7 +7,7 @@ Euclidean norms, which is exact for a self-join and follows skew where averages 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlrs.catalog import Table
@@ -20,6 +20,9 @@ PROBE, BUILD, GROUP_ROW, GROUP = 0.3, 1.5, 1.5, 3.0
 # A step's own overhead, and the share of rows that a second common variable leaves.
 STEP = 4000.0
 _CLOSING = 0.5
+# Where one column's rank is above another's, half the rows are left: most of those of a frequent
+# value in the upper column, few of them in the lower one. Factors for Σ frequency² and the largest.
+_HIGH, _LOW = (2.2, 2.0), (0.7, 0.6)
 
 Mask = int
 
@@ -76,7 +79,7 @@ class LeafSize:
     repetition: tuple[Repetition, ...] = ()
     constants: tuple[float, ...] = ()
     filters: int = 0
-    halvings: int = 0
+    above: tuple[tuple[int, int], ...] = ()
     maximised: bool = False
     restricting: bool = False
 
@@ -85,6 +88,8 @@ class LeafSize:
         """The size of a leaf, from what is known of its table."""
         columns = tuple([number[v] for _, v in leaf.columns])
         table = leaf.table
+        held = {name: number[v] for name, v in leaf.columns}
+        above = leaf.ranks.above if leaf.ranks is not None else ()
         if not isinstance(table, Table):
             key = mask_of(leaf.variables, number)
             return cls(columns, (key,), leaf.expected, restricting=True)
@@ -97,7 +102,7 @@ class LeafSize:
                 [statistics.repetition(table, name).distinct for name, _ in leaf.constants]
             ),
             filters=len(leaf.filters),
-            halvings=0 if leaf.ranks is None else len(leaf.ranks.above),
+            above=tuple(sorted((held[high], held[low]) for high, low in above)),
             maximised=bool(leaf.maximised),
         )
 
@@ -113,7 +118,7 @@ class LeafSize:
         rows = self.rows
         for distinct in self.constants:
             rows /= distinct
-        rows = max(rows * 0.3**self.filters * 0.5**self.halvings, 1.0)
+        rows = max(rows * 0.3**self.filters * 0.5 ** len(self.above), 1.0)
         share = rows / self.rows
         spreads: dict[Mask, Spread] = {
             bit: (
@@ -123,6 +128,9 @@ class LeafSize:
             )
             for bit, r in zip(bits, self.repetition, strict=True)
         }
+        for high, low in self.above:
+            spreads[1 << high] = _scaled(spreads[1 << high], rows, *_HIGH)
+            spreads[1 << low] = _scaled(spreads[1 << low], rows, *_LOW)
         keys = self.keys
         if self.maximised and spreads:
             before = rows
@@ -132,6 +140,11 @@ class LeafSize:
             }
             keys = (mask,)
         return Sized(mask, rows, keys, lambda: spreads)
+
+
+def _scaled(spread: Spread, rows: float, squares: float, most: float) -> Spread:
+    """The spread with other repetition."""
+    return (spread[0], max(spread[1] * squares, rows), max(spread[2] * most, 1.0))
 
 
 def mask_of(variables: Iterable[Variable], number: Mapping[Variable, int]) -> Mask:
@@ -180,7 +193,7 @@ def grouped(inputs: Sequence[Sized], rows: float, out: Mask) -> Sized:
             for bit, spread in one.spreads.items():
                 if out & bit and (bit not in held or spread[0] < held[bit][0][0]):
                     held[bit] = (spread, one.rows)
-    groups = distinct_rows(rows, _domains(held))
+    groups = _combinations(rows, held.values())
     for one in inputs:
         if one.rows < groups and out & ~one.mask == 0:
             groups = one.rows
@@ -194,13 +207,35 @@ def grouped(inputs: Sequence[Sized], rows: float, out: Mask) -> Sized:
     return Sized(out, groups, (out,), thinned)
 
 
-def _domains(held: Mapping[Mask, tuple[Spread, float]]) -> list[float]:
-    """How many values of each variable matter: of several together only the frequent ones do."""
+def _combinations(rows: float, held: Collection[tuple[Spread, float]]) -> float:
+    """How many combinations of the variables' values so many rows are expected to hit.
+
+    Between two guesses: that variables are independent, and that rows crowd around the frequent
+    values of each, as they do where data is clustered.
+    """
     if len(held) == 1:
-        return [spread[0] for spread, _ in held.values()]
-    return [
-        min(max(rows**2 / squares, 1.0), distinct) for (distinct, squares, _), rows in held.values()
-    ]
+        ((distinct, _, _), _) = next(iter(held))
+        return distinct_rows(rows, [distinct])
+    crowded = distinct_rows(rows, [min(max(n**2 / squares, 1.0), d) for (d, squares, _), n in held])
+    cells = [(1.0, rows)]
+    for spread, before in held:
+        cells = [
+            (number * values, expected * share)
+            for number, expected in cells
+            for values, share in _frequent_and_rare(spread, before)
+        ]
+    independent = sum(number * -math.expm1(-expected) for number, expected in cells)
+    return math.sqrt(crowded * max(independent, 1.0))
+
+
+def _frequent_and_rare(spread: Spread, rows: float) -> list[tuple[float, float]]:
+    """Two kinds of values that explain a spread: how many there are, and the share of one."""
+    distinct, squares, most = spread
+    frequent = min(max(squares / most**2, 1.0), distinct)
+    share = min(most / rows, 1.0 / frequent)
+    rare = distinct - frequent
+    left = 1.0 - frequent * share
+    return [(frequent, share), (rare, left / rare)] if rare > 0 < left else [(frequent, share)]
 
 
 def distinct_rows(rows: float, domains: Iterable[float]) -> float:

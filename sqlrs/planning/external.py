@@ -16,6 +16,7 @@ from sqlglot import exp
 from sqlrs.catalog import Family
 from sqlrs.emit import RESULTS, Places, grouped_count, join_of, largest, literal, number
 from sqlrs.identifiers import column
+from sqlrs.planning.trees import ascending
 from sqlrs.query import Comparison, Constant, Term, Variable
 from sqlrs.residuals import Residual
 from sqlrs.templates import template
@@ -251,7 +252,7 @@ class _DomainStatement:
         for source in sources[1:]:
             values = exp.union(values, source, distinct=True)
         rank = exp.Window(
-            this=exp.DenseRank(), order=exp.Order(expressions=[exp.Ordered(this=column("value"))])
+            this=exp.DenseRank(), order=exp.Order(expressions=[ascending(column("value"))])
         )
         scaled = exp.Mul(this=number(self.room + 1), expression=rank)
         return exp.select("value", exp.alias_(scaled, "place")).from_(

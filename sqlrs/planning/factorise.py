@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sqlglot import exp
 
 from sqlrs import emit
 from sqlrs.emit import RESULTS, Places
+from sqlrs.equalities import behave_alike
 from sqlrs.identifiers import again, column, identifier
 from sqlrs.planning.inclusion_exclusion import Sum, Term
 from sqlrs.planning.problem import Above, Condition, Equal, Leaf, Problem, Renamed
@@ -20,7 +21,7 @@ from sqlrs.planning.sources import (
     leaf_source,
     plain_name,
 )
-from sqlrs.planning.tree import Grouping, Input, Join
+from sqlrs.planning.tree import Grouping, Input, Join, is_table
 from sqlrs.planning.trees import (
     all_of,
     filtered_by,
@@ -119,21 +120,27 @@ class Statement:
         if grouping.unique:
             number = [named(product(counts), RESULTS)] if counts or last else []
             return with_columns(select, *number), columns
-        value = exp.Max(this=product(counts)) if grouping.largest else self._summed(select, counts)
+        value = (
+            exp.Max(this=product(counts))
+            if grouping.largest
+            else self._summed(grouping.join, select, counts)
+        )
         select = with_columns(select, named(value, RESULTS))
         return grouped_by(select, (again(places[v]) for v in keep)), columns
 
-    def _summed(self, joined: exp.Select, counts: Sequence[exp.Expression]) -> exp.Expression:
+    def _summed(
+        self, join: Join, joined: exp.Select, counts: Sequence[exp.Expression]
+    ) -> exp.Expression:
         """The number of results of a group.
 
         DuckDB may move a part of an aggregate below one of several joins, which multiplies the
         groups where keys overlap; it leaves constants and expressions over all inputs alone.
         """
-        joins = joined.args.get("joins") or []
-        if self.dialect != "duckdb" or len(joins) < 2:
+        if self.dialect != "duckdb" or len(join.inputs) < 3:
             return summed(counts)
         if not counts:
             return exp.Sum(this=emit.number(1))
+        joins = joined.args["joins"]
         equal = [j.args["on"].copy() for j in joins if j.args.get("on") is not None]
         if not equal:
             return summed(counts)
@@ -173,32 +180,67 @@ class Statement:
 
     def joined(self, join: Join) -> tuple[exp.Select, Places, list[exp.Expression]]:
         """FROM, JOIN and WHERE of a bag, the columns of its variables, and its inputs' counts."""
-        select = exp.Select()
-        places: Places = {}
-        counts: list[exp.Expression] = []
-        where: list[exp.Expression] = []
         taken: set[str] = set()
-        inputs: list[Places] = []
-        for one in _connected(join.inputs):
+        pending = list(join.conditions)
+        first, *rest = _connected(join.inputs)
+        source, places, where, counts = self._source(first, taken)
+        select = exp.Select(from_=exp.From(this=source))
+        where += _readable(pending, places)
+        equal: list[exp.Expression] = []
+        for one in rest:
             source, own, here, count = self._source(one, taken)
-            inputs.append(own)
-            equal: list[exp.Expression] = [
-                exp.EQ(this=again(places[v]), expression=again(p))
-                for v, p in sorted(own.items())
-                if v in places
-            ]
-            where += here
-            counts += count
-            places = {**own, **places}
-            if select.args.get("from_") is None:
-                select.set("from_", exp.From(this=source))
-            else:
-                select = joined_with(select, source, equal)
-        for condition in join.conditions:
+            common = [v for v in sorted(own) if v in places]
+            if equal and self._keeps_order(join, common):
+                alias = free_name("joined", taken)
+                before = filtered_by(select, where)
+                places, counts = self._first(before, places, counts, equal, common, alias)
+                select, where = exp.Select(from_=exp.From(this=inner(before, alias))), []
+            equal = [exp.EQ(this=again(places[v]), expression=again(own[v])) for v in common]
             # A condition on one input is a filter there; on several, engines misjudge the join.
-            alone = (own for own in inputs if condition.variables <= own.keys())
-            where.append(condition_tree(condition, next(alone, places)))
+            where += [*here, *_readable(pending, own)]
+            counts = [*counts, *count]
+            places = {**own, **places}
+            select = joined_with(select, source, equal)
+            where += _readable(pending, places)
         return filtered_by(select, where), places, counts
+
+    def _keeps_order(self, join: Join, common: Iterable[Variable]) -> bool:
+        """Whether a bag is written so that the engine joins in the order of the plan.
+
+        Engines know nothing of steps, and take an inequality for selective: their own order can be
+        far worse. PostgreSQL joins tables in parallel, which a fixed order prevents.
+        """
+        if self.dialect == "duckdb":
+            return all(behave_alike([v.type]) for v in common)
+        return self.dialect == "postgres" and not all(map(is_table, join.inputs))
+
+    def _first(
+        self,
+        select: exp.Select,
+        places: Places,
+        counts: Sequence[exp.Expression],
+        equal: Sequence[exp.Expression],
+        common: Collection[Variable],
+        alias: str,
+    ) -> tuple[Places, list[exp.Expression]]:
+        """Make a join a relation that is evaluated before what it is joined with next.
+
+        An OFFSET keeps PostgreSQL from merging it with the joins outside. DuckDB may wait for ever
+        behind one; it cannot merge where the columns that are joined next depend on the join.
+        """
+        names = column_names(places)
+        taken = set(names.values())
+        numbers = {free_name(RESULTS, taken): count for count in counts}
+        for v, name in sorted(names.items()):
+            place = again(places[v])
+            if v in common and self.dialect == "duckdb":
+                place = exp.Case(ifs=[exp.If(this=all_of([e.copy() for e in equal]), true=place)])
+            with_columns(select, named(place, name))
+        with_columns(select, *(named(again(count), name) for name, count in numbers.items()))
+        if self.dialect == "postgres":
+            select.set("offset", exp.Offset(expression=emit.number(0)))
+        columns: Places = {v: column(name, alias) for v, name in names.items()}
+        return columns, [column(name, alias) for name in numbers]
 
     def _source(self, one: Input, taken: set[str]) -> Source:
         """An input in FROM: its tree, columns, conditions and count."""
@@ -256,6 +298,14 @@ def largest(building: Statement, rows: exp.Select, grouped: bool) -> exp.Select:
     last = rows.expressions[-1]
     last.set("this", exp.Coalesce(this=last.this, expressions=[emit.number(0)]))
     return rows
+
+
+def _readable(pending: list[Condition], places: Places) -> list[exp.Expression]:
+    """The pending conditions that the columns suffice for, which are pending no more."""
+    found = [c for c in pending if c.variables <= places.keys()]
+    for condition in found:
+        pending.remove(condition)
+    return [condition_tree(condition, places) for condition in found]
 
 
 def condition_tree(condition: Condition, places: Places) -> exp.Expression:

@@ -24,10 +24,10 @@ from sqlrs.planning.inclusion_exclusion import Solver, Sum
 from sqlrs.planning.problem import Leaf, Problem
 from sqlrs.planning.sources import column_names, free_name
 from sqlrs.planning.statistics import Statistics
-from sqlrs.planning.trees import filtered_by, joined_with, named, select_from, table
+from sqlrs.planning.trees import ascending, filtered_by, joined_with, named, select_from, table
 from sqlrs.query import Variable
 
-_SEEDS = 16
+_SEEDS = 8
 # Expected where values stand out; from an even column, on the other hand, all values survive.
 _FEW_SURVIVORS = 32.0
 _EVEN, _UNEVEN = 1.1, 1.5
@@ -270,7 +270,7 @@ class _Writer:
     def _seeds(self, seeds: Leaf, bound: str) -> None:
         keys = [column(c, bound) for c, _ in seeds.columns]
         order = [exp.Ordered(this=column(RESULTS, bound), desc=True)]
-        order += [exp.Ordered(this=again(key)) for key in keys]
+        order += [ascending(again(key)) for key in keys]
         select = select_from(table(bound), *keys)
         select.set("order", exp.Order(expressions=order))
         select.set("limit", exp.Limit(expression=emit.number(_SEEDS)))

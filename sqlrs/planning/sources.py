@@ -16,6 +16,7 @@ from sqlrs.identifiers import again, column, identifier
 from sqlrs.planning.problem import Leaf, Passing, Ranks
 from sqlrs.planning.tree import is_counted
 from sqlrs.planning.trees import (
+    ascending,
     filtered_by,
     grouped_by,
     inner,
@@ -109,7 +110,7 @@ def _ranked(leaf: Leaf, ranks: Ranks, once: Once) -> exp.Select:
 def _ranks(ranks: Ranks) -> exp.Select:
     """The values of a column with their ranks, the rarest first."""
     value = column(ranks.column, ranks.table.name)
-    order = [exp.Ordered(this=exp.Count(this=exp.Star())), exp.Ordered(this=again(value))]
+    order = [ascending(exp.Count(this=exp.Star())), ascending(again(value))]
     rank: exp.Expression = exp.Window(this=exp.RowNumber(), order=exp.Order(expressions=order))
     if ranks.narrow:
         rank = exp.Cast(this=rank, to=_INTEGER.copy())
@@ -138,7 +139,7 @@ def _beyond(passing: Passing) -> exp.Select:
         distinct=False,
         copy=False,
     )
-    order = [exp.Ordered(this=column(value), desc=passing.upwards), exp.Ordered(this=column(kind))]
+    order = [exp.Ordered(this=column(value), desc=passing.upwards), ascending(column(kind))]
     total = exp.Window(
         this=exp.Sum(this=column(number)),
         partition_by=[column(name) for name in names],

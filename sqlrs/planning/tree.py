@@ -6,6 +6,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from sqlrs.catalog import Table
 from sqlrs.planning.canonical import Canonical, canonical
 from sqlrs.planning.problem import Condition, Leaf
 from sqlrs.query import Variable
@@ -107,6 +108,13 @@ def is_counted(one: Input) -> bool:
     if isinstance(one, Grouping):
         return one.counted
     return one.passing is not None or (bool(one.maximised) and not one.keys)
+
+
+def is_table(one: Input) -> bool:
+    """Whether the input is read as it stands in the database."""
+    if isinstance(one, Grouping):
+        return False
+    return isinstance(one.table, Table) and one.ranks is None and one.passing is None
 
 
 Input = Leaf | Grouping

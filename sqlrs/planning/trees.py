@@ -48,6 +48,11 @@ def grouped_by(select: exp.Select, keys: Iterable[exp.Expression]) -> exp.Select
     return select
 
 
+def ascending(tree: exp.Expression) -> exp.Ordered:
+    """``tree ASC``: without the word, a setting of DuckDB decides the direction."""
+    return exp.Ordered(this=tree, desc=False)
+
+
 def inner(select: exp.Select, name: str) -> exp.Subquery:
     """``(select) AS name``."""
     return exp.Subquery(this=select, alias=exp.TableAlias(this=identifier(name)))

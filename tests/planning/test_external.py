@@ -27,6 +27,8 @@ VALUES = {
 
 
 CONNECTION = duckdb.connect(config={"threads": 1})
+# A connection of the user's may sort downwards unless told otherwise.
+CONNECTION.execute("SET default_order = 'DESC'")
 
 
 def load(q: Query, rows: brute.Database) -> None:
@@ -125,3 +127,16 @@ def test_the_largest_integer_has_a_next_one() -> None:
     load(q, {"low": [(biggest,), (biggest - 1,)], "middle": []})
     assert run(Sweep(residual)) == 1
     assert run(Domain(residual)) == 1
+
+
+@pytest.mark.parametrize(("strict", "expected"), [(True, 1), (False, 2)])
+def test_open_intervals_that_touch_do_not_overlap(strict: bool, expected: int) -> None:
+    """No number is both below 1 and above it; 1 itself is at most 1 and at least 1."""
+    span = table("span", "low", "high", types={"low": DECIMAL, "high": DECIMAL})
+    middle = table("middle", "v", types={"v": DECIMAL})
+    pairs = [("x", "z"), ("z", "y")]
+    q = query(atom(span, "x", "y"), atom(middle, "z"), **{"less" if strict else "at_most": pairs})
+    load(q, {"span": [(Decimal(0), Decimal(1)), (Decimal(1), Decimal(2))], "middle": []})
+    residual = Residuals(q).of(frozenset({0}))
+    assert run(Sweep(residual)) == expected
+    assert run(Domain(residual)) == expected

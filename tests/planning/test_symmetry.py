@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sqlrs import emit
-from sqlrs.catalog import Table
+from sqlrs.catalog import ColumnType, Family, Table
 from sqlrs.planning import choose
 from sqlrs.planning.canonical import canonical
 from sqlrs.planning.inclusion_exclusion import Solver
@@ -22,7 +22,7 @@ from sqlrs.planning.statistics import Repetition, Statistics
 from sqlrs.planning.symmetry import first_above, keeps, orbits, ordered
 from sqlrs.query import Query, Variable
 from sqlrs.residuals import Residual, Residuals
-from tests.builders import EDGE, INTEGER, PATTERNS, TEXT, atom, pattern, query, table
+from tests.builders import DECIMAL, EDGE, INTEGER, PATTERNS, TEXT, atom, pattern, query, table
 from tests.planning.adapters import Direct
 
 KEYED = table("keyed", "src", "dst", keys=["src dst"])
@@ -36,6 +36,8 @@ NUMBERS = st.one_of(st.none(), st.integers(8, 12))
 def on_duckdb() -> Iterator[Direct]:
     with duckdb.connect() as connection:
         connection.execute("SET threads = 1")
+        # A connection of the user's may sort downwards unless told otherwise.
+        connection.execute("SET default_order = 'DESC'")
         yield Direct(connection)
 
 
@@ -90,6 +92,23 @@ def test_what_stands_in_the_way() -> None:
         ordered(Problem.of(everything(query(*triangle, different="a b c", distinct="a"))), SOLVER)
         is None
     )
+
+
+@pytest.mark.parametrize(
+    ("kind", "sets"),
+    [
+        (TEXT, {"abc"}),
+        (ColumnType(Family.DATE, "DATE"), {"abc"}),
+        (DECIMAL, set()),
+        (ColumnType(Family.FLOAT, "DOUBLE"), set()),
+        (ColumnType(Family.TEXT, "VARCHAR", collation="NOCASE"), set()),
+        (ColumnType(Family.TEXT, "CHAR(3)"), set()),
+    ],
+    ids=lambda one: str(getattr(one, "collation", None) or getattr(one, "name", one)),
+)
+def test_only_values_that_behave_alike_have_ranks(kind: ColumnType, sets: set[str]) -> None:
+    of = table("typed", "src", "dst", types={"src": kind, "dst": kind})
+    assert found(pattern("ab bc ca", of=of)) == sets
 
 
 SOLVER = Solver(Statistics())
@@ -157,6 +176,41 @@ def test_other_tables_keep_their_values(on_duckdb: Direct) -> None:
     on_duckdb.fill(property_of, [(v, v % 2 or None) for v in (1, 2, 3, 3, 4)])
     rows = [(a, b) for a in range(1, 6) for b in range(1, 6) if (a * b) % 7 != 2]
     check(whole, KEYED, rows, on_duckdb)
+
+
+def test_no_value_differs_from_null(on_duckdb: Direct) -> None:
+    """What stands next to a ranked column is compared too, and a row without it does not count."""
+    property_of = table("property", "of", "what", nullable="what")
+    corners = [atom(property_of, v, f"p{v}") for v in "abc"]
+    edges = [atom(KEYED, *p) for p in ("ab", "bc", "ca")]
+    whole = query(*edges, *corners, different=["a b c", "pa pb pc"])
+    on_duckdb.fill(property_of, [(v, w) for v in range(5) for w in (v % 3, None)])
+    check(whole, KEYED, [(a, b) for a in range(5) for b in range(5) if a != b], on_duckdb)
+    assert on_duckdb.scalar(emit.plain(everything(whole))) == 24
+
+
+def test_a_key_does_not_join_ranks_with_values(on_duckdb: Direct) -> None:
+    """Each corner is named by one row of a table and meant by another; both may be one row."""
+    row = table("row_of", "id", "named", "meant", keys=["id"])
+    corners = [atom(row, f"i{v}", v) for v in "abc"] + [atom(row, f"j{v}", None, v) for v in "abc"]
+    edges = [atom(KEYED, *p) for p in ("ab", "bc", "ca")]
+    whole = query(*edges, *corners, different=["a b c", *(f"i{v} j{v}" for v in "abc")])
+    crossed = [(1, 10, 12), (2, 12, 10), (3, 11, 13), (4, 14, 11)]
+    on_duckdb.fill(row, [(v, v, v) for v in range(10, 15)] + crossed)
+    corner = range(10, 15)
+    check(whole, KEYED, [(a, b) for a in corner for b in corner if a != b], on_duckdb)
+    assert on_duckdb.scalar(emit.plain(everything(whole))) > 0
+
+
+def test_the_rarest_value_has_the_first_rank(on_duckdb: Direct) -> None:
+    """As often as a value occurs, then by value, both upwards whatever the connection's order."""
+    residual = everything(pattern("ab bc ca", of=BAG))
+    on_duckdb.fill(BAG, [(v, v, None) for v in (5, 5, 9, 7, 5, 8, 8, 10)])
+    total = ordered(Problem.of(residual), SOLVER)
+    assert total is not None
+    statement = Factorised(residual, total, "duckdb").statement()
+    [ranks] = [cte.this for cte in statement.ctes if cte.alias == "ranks"]
+    assert set(on_duckdb.rows(ranks)) == {(7, 1), (9, 2), (10, 3), (8, 4), (5, 5)}
 
 
 def test_part_of_an_orbit_is_no_set_to_choose_from() -> None:

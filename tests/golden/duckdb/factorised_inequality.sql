@@ -20,25 +20,37 @@ WITH a_per_a_dst AS MATERIALIZED (
   SELECT
     SUM(
       CASE
-        WHEN a_per_a_dst.a_dst = b.src AND b.dst = c_per_b_dst.b_dst
-        THEN CAST(a_per_a_dst.results AS DECIMAL(38, 0)) * c_per_b_dst.results
+        WHEN joined.b_dst = c_per_b_dst.b_dst
+        THEN CAST(joined.results AS DECIMAL(38, 0)) * c_per_b_dst.results
       END
     ) AS results
-  FROM a_per_a_dst
-  JOIN main.edge AS b
-    ON a_per_a_dst.a_dst = b.src
+  FROM (
+    SELECT
+      a_per_a_dst.a_dst AS a_dst,
+      CASE WHEN a_per_a_dst.a_dst = b.src THEN b.dst END AS b_dst,
+      a_per_a_dst.results AS results
+    FROM a_per_a_dst
+    JOIN main.edge AS b
+      ON a_per_a_dst.a_dst = b.src
+  ) AS joined
   JOIN c_per_b_dst
-    ON b.dst = c_per_b_dst.b_dst
+    ON joined.b_dst = c_per_b_dst.b_dst
   UNION ALL
   SELECT
     (
       SUM(1)
     ) * -1 AS results
-  FROM main.edge AS a
-  JOIN main.edge AS c
-    ON a.src = c.dst
+  FROM (
+    SELECT
+      CASE WHEN a.src = c.dst THEN a.dst END AS a_dst,
+      a.src AS a_src,
+      CASE WHEN a.src = c.dst THEN c.src END AS b_dst
+    FROM main.edge AS a
+    JOIN main.edge AS c
+      ON a.src = c.dst
+  ) AS joined
   JOIN main.edge AS b
-    ON a.dst = b.src AND c.src = b.dst
+    ON joined.a_dst = b.src AND joined.b_dst = b.dst
 )
 SELECT
   COALESCE(SUM(corrected.results), 0) AS results

@@ -59,8 +59,8 @@ WITH bound_a_src AS MATERIALIZED (
   FROM bound_a_src
   ORDER BY
     bound_a_src.results DESC,
-    bound_a_src.a_src
-  LIMIT 16
+    bound_a_src.a_src ASC
+  LIMIT 8
 ), seeds_a_src_a_per_a_dst_a_src AS MATERIALIZED (
   SELECT
     a.dst AS a_dst,
@@ -192,8 +192,8 @@ WITH b_c_per_a_dst AS MATERIALIZED (
   FROM bound_a_src
   ORDER BY
     bound_a_src.results DESC,
-    bound_a_src.a_src
-  LIMIT 16
+    bound_a_src.a_src ASC
+  LIMIT 8
 ), seeds_a_src_a_per_a_dst_a_src AS MATERIALIZED (
   SELECT
     a.dst AS a_dst,

@@ -60,7 +60,7 @@ WITH grouped_rows AS (
     closing
 ), overlapping AS (
   SELECT
-    SUM(change) OVER (ORDER BY place, phase, closing) AS results
+    SUM(change) OVER (ORDER BY place ASC, phase ASC, closing ASC) AS results
   FROM changes
 )
 SELECT

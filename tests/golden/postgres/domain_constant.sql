@@ -29,7 +29,7 @@ WITH grouped_rows AS (
 ), domain0 AS (
   SELECT
     value,
-    3 * DENSE_RANK() OVER (ORDER BY value) AS place
+    3 * DENSE_RANK() OVER (ORDER BY value ASC) AS place
   FROM (
     SELECT
       x0 AS value

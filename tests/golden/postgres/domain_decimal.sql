@@ -114,7 +114,7 @@ WITH grouped_rows AS (
     closing
 ), overlapping AS (
   SELECT
-    SUM(change) OVER (PARTITION BY b0 ORDER BY place, phase, closing) AS results
+    SUM(change) OVER (PARTITION BY b0 ORDER BY place ASC, phase ASC, closing ASC) AS results
   FROM changes
 )
 SELECT
@@ -140,7 +140,7 @@ WITH grouped_rows AS (
 ), domain0 AS (
   SELECT
     value,
-    3 * DENSE_RANK() OVER (ORDER BY value) AS place
+    3 * DENSE_RANK() OVER (ORDER BY value ASC) AS place
   FROM (
     SELECT
       x0 AS value
@@ -285,7 +285,7 @@ WITH grouped_rows AS (
     closing
 ), overlapping AS (
   SELECT
-    SUM(change) OVER (PARTITION BY b0 ORDER BY place, phase, closing) AS results
+    SUM(change) OVER (PARTITION BY b0 ORDER BY place ASC, phase ASC, closing ASC) AS results
   FROM changes
 )
 SELECT
@@ -383,7 +383,7 @@ WITH grouped_rows AS (
     closing
 ), overlapping AS (
   SELECT
-    SUM(change) OVER (PARTITION BY b0 ORDER BY place, phase, closing) AS results
+    SUM(change) OVER (PARTITION BY b0 ORDER BY place ASC, phase ASC, closing ASC) AS results
   FROM changes
 )
 SELECT
@@ -459,7 +459,7 @@ WITH grouped_rows AS (
     closing
 ), overlapping AS (
   SELECT
-    SUM(change) OVER (PARTITION BY b0 ORDER BY place, phase, closing) AS results
+    SUM(change) OVER (PARTITION BY b0 ORDER BY place ASC, phase ASC, closing ASC) AS results
   FROM changes
 )
 SELECT

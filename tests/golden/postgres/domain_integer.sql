@@ -104,7 +104,7 @@ WITH grouped_rows AS (
     closing
 ), overlapping AS (
   SELECT
-    SUM(change) OVER (PARTITION BY b0 ORDER BY place, phase, closing) AS results
+    SUM(change) OVER (PARTITION BY b0 ORDER BY place ASC, phase ASC, closing ASC) AS results
   FROM changes
 )
 SELECT
@@ -260,7 +260,7 @@ WITH grouped_rows AS (
     closing
 ), overlapping AS (
   SELECT
-    SUM(change) OVER (PARTITION BY b0 ORDER BY place, phase, closing) AS results
+    SUM(change) OVER (PARTITION BY b0 ORDER BY place ASC, phase ASC, closing ASC) AS results
   FROM changes
 )
 SELECT
@@ -333,7 +333,7 @@ WITH grouped_rows AS (
     closing
 ), overlapping AS (
   SELECT
-    SUM(change) OVER (PARTITION BY b0 ORDER BY place, phase, closing) AS results
+    SUM(change) OVER (PARTITION BY b0 ORDER BY place ASC, phase ASC, closing ASC) AS results
   FROM changes
 )
 SELECT

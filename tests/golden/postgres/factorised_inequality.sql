@@ -18,12 +18,19 @@ WITH a_per_a_dst AS MATERIALIZED (
     c.src
 ), corrected AS MATERIALIZED (
   SELECT
-    SUM(CAST(a_per_a_dst.results AS DECIMAL(38, 0)) * c_per_b_dst.results) AS results
-  FROM a_per_a_dst
-  JOIN public.edge AS b
-    ON a_per_a_dst.a_dst = b.src
+    SUM(CAST(joined.results AS DECIMAL(38, 0)) * c_per_b_dst.results) AS results
+  FROM (
+    SELECT
+      a_per_a_dst.a_dst AS a_dst,
+      b.dst AS b_dst,
+      a_per_a_dst.results AS results
+    FROM a_per_a_dst
+    JOIN public.edge AS b
+      ON a_per_a_dst.a_dst = b.src
+    OFFSET 0
+  ) AS joined
   JOIN c_per_b_dst
-    ON b.dst = c_per_b_dst.b_dst
+    ON joined.b_dst = c_per_b_dst.b_dst
   UNION ALL
   SELECT
     (

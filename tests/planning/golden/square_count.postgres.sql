@@ -7,7 +7,7 @@
 WITH ranks AS MATERIALIZED (
   SELECT
     edge.dst AS value,
-    ROW_NUMBER() OVER (ORDER BY COUNT(*), edge.dst) AS rank
+    ROW_NUMBER() OVER (ORDER BY COUNT(*) ASC, edge.dst ASC) AS rank
   FROM edge AS edge
   GROUP BY
     edge.dst
@@ -83,13 +83,21 @@ WITH ranks AS MATERIALIZED (
     (
       COUNT(*)
     ) * -4 AS results
-  FROM edge1_by_rank AS edge2
-  JOIN edge1_by_rank AS edge3
-    ON edge2.src = edge3.dst AND edge2.dst = edge3.src
+  FROM (
+    SELECT
+      edge2.src AS b,
+      edge2.dst AS c
+    FROM edge1_by_rank AS edge2
+    JOIN edge1_by_rank AS edge3
+      ON edge2.src = edge3.dst AND edge2.dst = edge3.src
+    WHERE
+      edge2.src <> edge2.dst
+    OFFSET 0
+  ) AS joined
   JOIN edge1_edge4_per_a_b
-    ON edge2.src = edge1_edge4_per_a_b.b
+    ON joined.b = edge1_edge4_per_a_b.b
   WHERE
-    edge2.src <> edge2.dst AND edge1_edge4_per_a_b.a > edge2.dst
+    edge1_edge4_per_a_b.a > joined.c
 )
 SELECT
   COALESCE(SUM(corrected.results), 0) AS results

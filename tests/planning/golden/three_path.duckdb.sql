@@ -83,8 +83,8 @@ WITH edge2_edge3_per_b AS MATERIALIZED (
   FROM bound_a
   ORDER BY
     bound_a.results DESC,
-    bound_a.a
-  LIMIT 16
+    bound_a.a ASC
+  LIMIT 8
 ), seeds_a_edge1_per_a_b AS MATERIALIZED (
   SELECT
     seeds_a.a AS a,
@@ -103,7 +103,7 @@ WITH edge2_edge3_per_b AS MATERIALIZED (
   JOIN edge AS edge2
     ON seeds_a_edge1_per_a_b.b = edge2.src
   WHERE
-    seeds_a_edge1_per_a_b.a <> edge2.dst AND edge2.src <> edge2.dst
+    edge2.src <> edge2.dst AND seeds_a_edge1_per_a_b.a <> edge2.dst
   GROUP BY
     seeds_a_edge1_per_a_b.a,
     edge2.dst
@@ -136,7 +136,7 @@ WITH edge2_edge3_per_b AS MATERIALIZED (
   JOIN edge AS edge3
     ON seeds_a_edge1_edge2_per_a_c.c = edge3.src
   WHERE
-    seeds_a_edge1_edge2_per_a_c.a <> edge3.dst AND edge3.src <> edge3.dst
+    edge3.src <> edge3.dst AND seeds_a_edge1_edge2_per_a_c.a <> edge3.dst
   GROUP BY
     seeds_a_edge1_edge2_per_a_c.a,
     edge3.dst
@@ -208,7 +208,7 @@ WITH edge2_edge3_per_b AS MATERIALIZED (
   JOIN edge AS edge2
     ON survivors_a_edge1_per_a_b.b = edge2.src
   WHERE
-    survivors_a_edge1_per_a_b.a <> edge2.dst AND edge2.src <> edge2.dst
+    edge2.src <> edge2.dst AND survivors_a_edge1_per_a_b.a <> edge2.dst
   GROUP BY
     survivors_a_edge1_per_a_b.a,
     edge2.dst
@@ -223,15 +223,20 @@ WITH edge2_edge3_per_b AS MATERIALIZED (
     edge3.src <> edge3.dst
 ), edge1_survivors_a_survivors_d_per_a_d AS MATERIALIZED (
   SELECT
-    edge1.src AS a,
-    edge1.dst AS d
-  FROM edge AS edge1
-  JOIN survivors_a
-    ON edge1.src = survivors_a.a
+    joined.a AS a,
+    joined.d AS d
+  FROM (
+    SELECT
+      edge1.src AS a,
+      CASE WHEN edge1.src = survivors_a.a THEN edge1.dst END AS d
+    FROM edge AS edge1
+    JOIN survivors_a
+      ON edge1.src = survivors_a.a
+    WHERE
+      edge1.src <> edge1.dst
+  ) AS joined
   JOIN survivors_d
-    ON edge1.dst = survivors_d.d
-  WHERE
-    edge1.src <> edge1.dst
+    ON joined.d = survivors_d.d
 ), survivors_a_edge1_survivors_a_survivors_d_per_a_ AS MATERIALIZED (
   SELECT
     survivors_a.a AS a,

@@ -47,8 +47,8 @@ WITH bound_a AS MATERIALIZED (
   FROM bound_a
   ORDER BY
     bound_a.results DESC,
-    bound_a.a
-  LIMIT 16
+    bound_a.a ASC
+  LIMIT 8
 ), seeds_a_edge1_per_a_b AS MATERIALIZED (
   SELECT
     seeds_a.a AS a,
@@ -67,7 +67,7 @@ WITH bound_a AS MATERIALIZED (
   JOIN edge AS edge2
     ON seeds_a_edge1_per_a_b.b = edge2.src
   WHERE
-    seeds_a_edge1_per_a_b.a <> edge2.dst AND edge2.src <> edge2.dst
+    edge2.src <> edge2.dst AND seeds_a_edge1_per_a_b.a <> edge2.dst
   GROUP BY
     seeds_a_edge1_per_a_b.a,
     edge2.dst

@@ -4,19 +4,25 @@
 -- reason: asked for
 WITH edge1_edge5_edge4_per_a_b AS MATERIALIZED (
   SELECT
-    edge1.src AS a,
-    edge1.dst AS b,
+    joined.a AS a,
+    joined.b AS b,
     SUM(1) AS results
-  FROM edge AS edge1
-  JOIN edge AS edge5
-    ON edge1.src = edge5.dst
+  FROM (
+    SELECT
+      edge1.src AS a,
+      CASE WHEN edge1.src = edge5.dst THEN edge1.dst END AS b,
+      CASE WHEN edge1.src = edge5.dst THEN edge5.src END AS d
+    FROM edge AS edge1
+    JOIN edge AS edge5
+      ON edge1.src = edge5.dst
+    WHERE
+      edge1.src <> edge1.dst AND edge5.dst <> edge5.src AND edge1.dst <> edge5.src
+  ) AS joined
   JOIN edge AS edge4
-    ON edge1.dst = edge4.src AND edge5.src = edge4.dst
-  WHERE
-    edge1.src <> edge1.dst AND edge5.dst <> edge5.src AND edge4.src <> edge4.dst
+    ON joined.b = edge4.src AND joined.d = edge4.dst
   GROUP BY
-    edge1.src,
-    edge1.dst
+    joined.a,
+    joined.b
 ), corrected AS MATERIALIZED (
   SELECT
     SUM(

@@ -13,7 +13,7 @@ WITH edge1_edge5_edge4_per_a_b AS MATERIALIZED (
   JOIN edge AS edge4
     ON edge1.dst = edge4.src AND edge5.src = edge4.dst
   WHERE
-    edge1.src <> edge1.dst AND edge5.dst <> edge5.src AND edge4.src <> edge4.dst
+    edge1.src <> edge1.dst AND edge5.dst <> edge5.src AND edge1.dst <> edge5.src
   GROUP BY
     edge1.src,
     edge1.dst

@@ -1,0 +1,53 @@
+"""What ``explain`` says about the count: the steps of its plan and the reason for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import duckdb
+import pytest
+
+import sqlrs
+
+TRIANGLES = """
+SELECT count(*) FROM edge a JOIN edge b ON a.dst = b.src JOIN edge c ON b.dst = c.src
+WHERE c.dst = a.src AND a.src <> b.src AND b.src <> c.src AND a.src <> c.src
+"""
+RETURNS = "SELECT count(*) FROM visit a JOIN visit b USING (person) WHERE a.day < b.day"
+
+
+@pytest.fixture
+def db() -> Iterator[sqlrs.Database]:
+    """Tables without rows: plans are explained from the schema alone."""
+    with duckdb.connect() as connection:
+        connection.execute("CREATE TABLE edge (src INTEGER, dst INTEGER, PRIMARY KEY (src, dst))")
+        connection.execute("CREATE TABLE visit (person INTEGER NOT NULL, day DATE)")
+        with sqlrs.connect(connection) as database:
+            yield database
+
+
+def count_of(db: sqlrs.Database, sql: str) -> str:
+    """The section on the count."""
+    [section] = [s for s in str(db.explain(sql)).split("\n\n") if s.startswith("count")]
+    return section
+
+
+def test_one_of_exchangeable_variables_is_above_the_others(db: sqlrs.Database) -> None:
+    assert count_of(db, TRIANGLES).splitlines() == [
+        "count: factorised",
+        "  +3 × count in all: a(a.dst above a.src) ⋈ c(a.src, b.dst) ⋈ b(a.dst above b.dst) "
+        "where a.src ≠ b.dst",
+        "  reason: there is no boundary: every result counts; "
+        "of exchangeable variables the first is the most frequent",
+    ]
+
+
+def test_rows_beyond_a_value_are_a_running_sum(db: sqlrs.Database) -> None:
+    assert count_of(db, RETURNS).splitlines() == [
+        "count: factorised",
+        "  count per (a.day, a.person): a(a.day, a.person)",
+        "  count per (a.day, a.person): b(a.day, a.person, day > a.day)",
+        "  count in all: [a.day, a.person] ⋈ [a.day, a.person]",
+        "  reason: there is no boundary: every result counts; "
+        "rows beyond a value are a running sum",
+    ]
