@@ -22,6 +22,7 @@ from sqlrs.noise import PolyLaplace
 from sqlrs.planning import choose
 from sqlrs.release import Compiled, wanted_by
 
+_LONG = 5.0
 RESULTS = Path(__file__).parent / "results"
 
 
@@ -73,24 +74,32 @@ def time_query(
             for statement in plain:
                 snapshot.scalar(statement)
 
-    start = time.perf_counter()
-    database.count(sql, epsilon=1)
-    private = time.perf_counter() - start
-    start = time.perf_counter()
-    measure(database.engine, residuals, ())
-    planned_count = time.perf_counter() - start
+    # A second answer at the same ε would come from the ledger.
+    epsilons = iter(("1", "1.01"))
+    private = repeated(lambda: database.count(sql, epsilon=next(epsilons)), database, math.inf)
+    planned_count = repeated(lambda: measure(database.engine, residuals, ()), database, math.inf)
+    assert private is not None and planned_count is not None
     return Timing(
         name,
-        limited(plain_count, database, limit),
+        repeated(plain_count, database, limit),
         private,
         planned_count,
-        limited(plain_residuals, database, residual_limit or limit),
+        repeated(plain_residuals, database, residual_limit or limit),
     )
+
+
+def repeated(work: Callable[[], object], database: Database, limit: float) -> float | None:
+    """Seconds of the faster of two runs, or of one that takes long: the first finds memory cold."""
+    first = limited(work, database, limit)
+    if first is None or first > _LONG:
+        return first
+    second = limited(work, database, limit)
+    return first if second is None else min(first, second)
 
 
 def limited(work: Callable[[], object], database: Database, limit: float) -> float | None:
     """Seconds that the work took, or None if it was stopped at the limit."""
-    timer = threading.Timer(limit, database.engine.interrupt)
+    timer = threading.Timer(min(limit, threading.TIMEOUT_MAX), database.engine.interrupt)
     start = time.perf_counter()
     timer.start()
     try:

@@ -25,6 +25,8 @@ from tests.markdown import PAGES, ROOT, Command, anchors, blocks, commands, link
 RUN = [ROOT / "README.md", ROOT / "docs" / "tutorial.md", ROOT / "docs" / "concepts.md"]
 CLI_PAGE = ROOT / "docs" / "cli.md"
 WRITE = "SQLRS_WRITE_DOCS"
+RESULTS = ROOT / "benchmarks" / "results"
+RESULT = r"<!-- (\w+) -->\n\n(.*?)\n\n<!-- end -->"
 # Options of other programs that the pages name.
 FOREIGN = {"--hypothesis-profile"}
 
@@ -168,6 +170,26 @@ def test_the_command_line_page_is_what_help_says() -> None:
     if os.environ.get(WRITE):
         CLI_PAGE.write_text(expected, encoding="utf-8")
     assert CLI_PAGE.read_text(encoding="utf-8") == expected, f"{WRITE}=1 writes the page anew"
+
+
+def test_the_figures_are_those_of_the_last_run() -> None:
+    """What stands between a result's name and "end" is the file that its benchmark wrote."""
+    page = ROOT / "docs" / "benchmarks.md"
+    text = page.read_text(encoding="utf-8")
+    results = {p.stem: p.read_text(encoding="utf-8").strip() for p in RESULTS.glob("*.md")}
+    shown = re.findall(RESULT, text, re.DOTALL)
+    assert sorted(name for name, _ in shown) == sorted(results)
+    if os.environ.get(WRITE):
+        text = re.sub(
+            RESULT,
+            lambda m: f"<!-- {m[1]} -->\n\n{results[m[1]]}\n\n<!-- end -->",
+            text,
+            flags=re.DOTALL,
+        )
+        page.write_text(text, encoding="utf-8")
+        shown = re.findall(RESULT, text, re.DOTALL)
+    for name, figures in shown:
+        assert figures == results[name], f"{name}: {WRITE}=1 writes the page anew"
 
 
 @pytest.mark.parametrize(

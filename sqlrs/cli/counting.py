@@ -23,7 +23,9 @@ ErrorBars = Annotated[
 ]
 
 
-@options.with_data("ledger", "analyst", "memory_limit", "timeout", "plan", "solver")
+@options.with_data(
+    "ledger", "analyst", "memory_limit", "temp_directory", "timeout", "plan", "solver"
+)
 def count(
     data: Config,
     sql: options.Sql,
@@ -49,12 +51,18 @@ def graph(
     shape: Shape = None,
     error_bars: ErrorBars = None,
     memory_limit: options.MemoryLimit = None,
+    temp_directory: options.TempDirectory = None,
     timeout: options.Timeout = None,
     json: options.Json = False,
 ) -> None:
     """Count a pattern in a graph file, every edge private."""
     sql = pattern_sql(pattern)
-    gathered = Config(tables={"edge": file}, memory_limit=memory_limit, timeout=timeout)
+    gathered = Config(
+        tables={"edge": file},
+        memory_limit=memory_limit,
+        temp_directory=temp_directory,
+        timeout=timeout,
+    )
     with gathered.open() as database:
         answer = _ask(database, sql, epsilon, mechanism, shape, error_bars)
     show(answer, json)

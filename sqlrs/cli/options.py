@@ -71,6 +71,14 @@ MemoryLimit = Annotated[
     str | None,
     typer.Option(metavar="SIZE", help="e.g. 4GB; DuckDB spills beyond it.", rich_help_panel=_PANEL),
 ]
+TempDirectory = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FOLDER",
+        help="Where DuckDB spills; the system's folder for temporary files by default.",
+        rich_help_panel=_PANEL,
+    ),
+]
 Timeout = Annotated[
     float | None,
     typer.Option(metavar="SECONDS", help="Stop a statement after this.", rich_help_panel=_PANEL),
@@ -124,6 +132,7 @@ def gather(
     ledger: Ledger = None,
     analyst: Analyst = None,
     memory_limit: MemoryLimit = None,
+    temp_directory: TempDirectory = None,
     timeout: Timeout = None,
     plan: Plan = None,
     solver: Solver = False,
@@ -144,6 +153,7 @@ def gather(
         ledger=ledger,
         analyst=analyst,
         memory_limit=memory_limit,
+        temp_directory=temp_directory,
         timeout=timeout,
         plan=plan,
         solver=solver,

@@ -42,6 +42,7 @@ def serve(
     key: options.Key = None,
     ledger: options.Ledger = None,
     memory_limit: options.MemoryLimit = None,
+    temp_directory: options.TempDirectory = None,
     timeout: options.Timeout = None,
 ) -> None:
     """Let PostgreSQL clients ask private counts."""
@@ -61,6 +62,7 @@ def serve(
         key=key,
         ledger=ledger,
         memory_limit=memory_limit,
+        temp_directory=temp_directory,
         timeout=timeout,
     )
     local = embedded(data, user, state=state, budget=budget, port=port)

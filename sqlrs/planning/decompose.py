@@ -8,6 +8,7 @@ sets one is a single relation: engines join that way, and a result that both sid
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -203,6 +204,7 @@ class _Search:
         ordered: tuple[Mask, ...] = (),
     ) -> None:
         self.free = free
+        self.leaves = leaves
         self.sizes = [leaf.sized() for leaf in leaves]
         self.steps = [
             _Step(size, leaf=i, small=leaf.restricting)
@@ -402,7 +404,7 @@ class _Search:
     def _joined(self, one: _Part, other: _Part, least: float = math.inf) -> _Part | None:
         """The join of two parts, of which one is a single input; None if its weight is no less."""
         left, right = (one, other) if len(other.inputs) == 1 else (other, one)
-        cost = one.cost + other.cost + _hashing(one, other) - _shared(left, right.inputs[0])
+        cost = one.cost + other.cost + _hashing(one, other) - self._shared(left, right.inputs[0])
         if cost >= least:
             return None
         rows = extended(left.rows, left.present, left.norms, right.inputs[0].sized)
@@ -419,6 +421,31 @@ class _Search:
         if cost + rows + GROUP_ROW * rows >= least:
             return None
         return _Part(one.leaves | other.leaves, (*left.inputs, *right.inputs), rows, cost + rows)
+
+    def _shared(self, one: _Part, step: _Step) -> float:
+        """What is saved because two steps are the same but for names, as far as leaves tell."""
+        if step.part is None:
+            return 0.0
+        for other in one.inputs:
+            if (
+                other.part is not None
+                and math.isclose(step.sized.rows, other.sized.rows)
+                and math.isclose(step.part.cost, other.part.cost)
+                and self._outline(step.part, step.keep) == self._outline(other.part, other.keep)
+            ):
+                return _grouping_cost(step.part, step)
+        return 0.0
+
+    def _outline(self, part: _Part, keep: Mask) -> frozenset[tuple[object, int]]:
+        """The inputs of a step, with what becomes of each of their columns, and how often."""
+        return frozenset(
+            Counter(
+                (self.leaves[step.leaf].outline, self.leaves[step.leaf].kept(keep))
+                if step.part is None
+                else self._outline(step.part, step.keep)
+                for step in part.inputs
+            ).items()
+        )
 
     def finish(self, part: _Part) -> float:
         """What the last grouping costs; none is needed without free variables or on unique rows."""
@@ -439,20 +466,6 @@ def _hashing(one: _Part, other: _Part) -> float:
     if one.rows < other.rows:
         return BUILD * one.rows + PROBE * other.rows
     return BUILD * other.rows + PROBE * one.rows
-
-
-def _shared(one: _Part, step: _Step) -> float:
-    """What is saved because two steps are the same but for names, as far as their sizes tell."""
-    if step.part is None:
-        return 0.0
-    for other in one.inputs:
-        if (
-            other.part is not None
-            and math.isclose(step.sized.rows, other.sized.rows)
-            and math.isclose(step.part.cost, other.part.cost)
-        ):
-            return _grouping_cost(step.part, step)
-    return 0.0
 
 
 def sum_of(masks: Iterable[Mask]) -> Mask:

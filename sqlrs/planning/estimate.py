@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from sqlrs.catalog import Table
 from sqlrs.planning.problem import Leaf
@@ -105,6 +106,20 @@ class LeafSize:
             above=tuple(sorted((held[high], held[low]) for high, low in above)),
             maximised=bool(leaf.maximised),
         )
+
+    @cached_property
+    def outline(self) -> tuple[object, ...]:
+        """All of it without the numbers of variables."""
+        place = self.columns.index
+        return (
+            *(self.rows, self.repetition, self.constants, self.filters),
+            *(self.maximised, self.restricting),
+            frozenset((place(high), place(low)) for high, low in self.above),
+        )
+
+    def kept(self, keep: Mask) -> tuple[bool, ...]:
+        """Which of the columns hold one of these variables."""
+        return tuple([bool(keep >> i & 1) for i in self.columns])
 
     def sized(self) -> Sized:
         """The expected rows of a leaf after its filters."""

@@ -64,7 +64,7 @@ def _most_frequent(leaf: Leaf, columns: Mapping[Variable, str]) -> exp.Select:
     )
     select = filtered_by(select, where)
     if not is_counted(leaf):
-        return select.distinct(copy=False) if columns else select.limit(1, copy=False)
+        return select.distinct(copy=False)
     counted = grouped_by(
         with_columns(select, named(exp.Count(this=exp.Star()), RESULTS)),
         [

@@ -1,6 +1,5 @@
--- count per (a, c): edge1(a above b) ⋈ edge2(b, c) where b ≠ c, a above c
 -- count per (a, c): edge3(c, d) ⋈ edge4(a above d) where c ≠ d, a above c
--- +4 × count in all: [a, c] ⋈ [a, c]
+-- +4 × count in all: edge1(a above b) ⋈ edge2(b, c) ⋈ [a, c] where b ≠ c
 -- count per (a, b): edge1(a above b) ⋈ edge4(a above b)
 -- -4 × count in all: edge2(b, c) ⋈ edge3(b, c) ⋈ [a, b] where b ≠ c, a above c
 -- reason: asked for
@@ -27,19 +26,6 @@ WITH ranks AS MATERIALIZED (
   FROM edge1_by_rank
   WHERE
     edge1_by_rank.src > edge1_by_rank.dst
-), edge1_edge2_per_a_c AS MATERIALIZED (
-  SELECT
-    edge1.src AS a,
-    edge2.dst AS c,
-    COUNT(*) AS results
-  FROM edge1_by_rank_2 AS edge1
-  JOIN edge1_by_rank AS edge2
-    ON edge1.dst = edge2.src
-  WHERE
-    edge2.src <> edge2.dst AND edge1.src > edge2.dst
-  GROUP BY
-    edge1.src,
-    edge2.dst
 ), edge4_by_rank AS MATERIALIZED (
   SELECT
     edge1_by_rank.src,
@@ -71,13 +57,25 @@ WITH ranks AS MATERIALIZED (
   SELECT
     (
       SUM(
-        CAST(edge1_edge2_per_a_c.results AS DECIMAL(38, 0)) * edge3_edge4_per_a_c.results
+        CASE
+          WHEN joined.a = edge3_edge4_per_a_c.a AND joined.c = edge3_edge4_per_a_c.c
+          THEN edge3_edge4_per_a_c.results
+        END
       )
     ) * 4 AS results
-  FROM edge1_edge2_per_a_c
+  FROM (
+    SELECT
+      CASE WHEN edge1.dst = edge2.src THEN edge1.src END AS a,
+      edge1.dst AS b,
+      CASE WHEN edge1.dst = edge2.src THEN edge2.dst END AS c
+    FROM edge1_by_rank_2 AS edge1
+    JOIN edge1_by_rank AS edge2
+      ON edge1.dst = edge2.src
+    WHERE
+      edge2.src <> edge2.dst
+  ) AS joined
   JOIN edge3_edge4_per_a_c
-    ON edge1_edge2_per_a_c.a = edge3_edge4_per_a_c.a
-    AND edge1_edge2_per_a_c.c = edge3_edge4_per_a_c.c
+    ON joined.a = edge3_edge4_per_a_c.a AND joined.c = edge3_edge4_per_a_c.c
   UNION ALL
   SELECT
     (
