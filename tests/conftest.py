@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -22,6 +23,12 @@ settings.register_profile(
     "nightly", settings.get_profile("sqlrs"), derandomize=False, max_examples=1000
 )
 settings.load_profile("sqlrs")
+
+
+# A shell that starts the suite in the background lets it ignore Ctrl-C, and with it all programs
+# that it starts, also those that a test wants to stop.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
