@@ -6,7 +6,8 @@ then work is done twice, and nothing is wrong.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlrs.planning.problem import Above, Condition, Leaf, Renamed
@@ -15,6 +16,8 @@ from sqlrs.query import Comparison, Constant, General, Inequality, Variable
 _MOST_TRIALS = 48
 
 _Form = tuple[Hashable, ...]
+# A label, its hash, the variables that it links, and whether their order matters.
+_Link = tuple[Hashable, int, tuple[Variable, ...], bool]
 
 
 @dataclass(frozen=True)
@@ -33,7 +36,7 @@ def canonical(
 ) -> Canonical:
     """The form of leaves and conditions. ``marks`` tell variables apart, e.g. by being free."""
     variables = sorted(frozenset[Variable]().union(*(leaf.variables for leaf in leaves)))
-    links: list[tuple[Hashable, int, tuple[Variable, ...], bool]] = []
+    links: list[_Link] = []
     for leaf in leaves:
         links.append((leaf.label, leaf.label_hash, tuple(v for _, v in leaf.columns), True))
     for condition in conditions:
@@ -67,7 +70,7 @@ def canonical(
             form_of(tuple(sorted(variables, key=lambda v: colours[v])))
             trials += 1
             return
-        for variable in classes[tied[0]]:
+        for variable in _up_to_exchange(classes[tied[0]], links):
             if trials >= _MOST_TRIALS:
                 return
             explore({**colours, variable: hash((colours[variable], "first"))})
@@ -77,9 +80,30 @@ def canonical(
     return Canonical(form, order)
 
 
+def _up_to_exchange(tied: Sequence[Variable], links: Sequence[_Link]) -> list[Variable]:
+    """One of all variables that can be exchanged with each other: the same forms follow."""
+    if len(tied) < 3:
+        return list(tied)
+    found: list[Variable] = []
+    whole = _exchanged(links, {})
+    for variable in tied:
+        if not any(_exchanged(links, {variable: o, o: variable}) == whole for o in found):
+            found.append(variable)
+    return found
+
+
+def _exchanged(links: Sequence[_Link], image: Mapping[Variable, Variable]) -> Counter[Hashable]:
+    """The links with two variables in each other's place."""
+    counts: Counter[Hashable] = Counter()
+    for _, label_hash, roles, ordered in links:
+        there = [image.get(v, v) for v in roles]
+        counts[label_hash, tuple(there) if ordered else frozenset(there)] += 1
+    return counts
+
+
 def _refined(
     colours: dict[Variable, int],
-    links: Sequence[tuple[Hashable, int, tuple[Variable, ...], bool]],
+    links: Sequence[_Link],
 ) -> dict[Variable, int]:
     classes = len(set(colours.values()))
     while classes < len(colours):

@@ -18,6 +18,15 @@ WITH a_per_a_dst AS MATERIALIZED (
     ON a_per_a_dst.a_dst = b.src
   GROUP BY
     b.dst
+), a_b_c_per_c_dst AS MATERIALIZED (
+  SELECT
+    c.dst AS c_dst,
+    SUM(a_b_per_b_dst.results) AS results
+  FROM a_b_per_b_dst
+  JOIN main.edge AS c
+    ON a_b_per_b_dst.b_dst = c.src
+  GROUP BY
+    c.dst
 ), d_per_c_dst AS MATERIALIZED (
   SELECT
     d.src AS c_dst,
@@ -25,21 +34,12 @@ WITH a_per_a_dst AS MATERIALIZED (
   FROM main.edge AS d
   GROUP BY
     d.src
-), c_d_per_b_dst AS MATERIALIZED (
-  SELECT
-    c.src AS b_dst,
-    SUM(d_per_c_dst.results) AS results
-  FROM main.edge AS c
-  JOIN d_per_c_dst
-    ON c.dst = d_per_c_dst.c_dst
-  GROUP BY
-    c.src
 )
 SELECT
-  COALESCE(SUM(CAST(a_b_per_b_dst.results AS DECIMAL(38, 0)) * c_d_per_b_dst.results), 0) AS results
-FROM a_b_per_b_dst
-JOIN c_d_per_b_dst
-  ON a_b_per_b_dst.b_dst = c_d_per_b_dst.b_dst;
+  COALESCE(SUM(CAST(a_b_c_per_c_dst.results AS DECIMAL(38, 0)) * d_per_c_dst.results), 0) AS results
+FROM a_b_c_per_c_dst
+JOIN d_per_c_dst
+  ON a_b_c_per_c_dst.c_dst = d_per_c_dst.c_dst;
 
 -- {a}, boundary a.dst
 WITH per_boundary_value AS MATERIALIZED (

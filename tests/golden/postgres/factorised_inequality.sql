@@ -9,6 +9,15 @@ WITH a_per_a_dst AS MATERIALIZED (
   FROM public.edge AS a
   GROUP BY
     a.dst
+), a_b_per_b_dst AS MATERIALIZED (
+  SELECT
+    b.dst AS b_dst,
+    SUM(a_per_a_dst.results) AS results
+  FROM a_per_a_dst
+  JOIN public.edge AS b
+    ON a_per_a_dst.a_dst = b.src
+  GROUP BY
+    b.dst
 ), c_per_b_dst AS MATERIALIZED (
   SELECT
     c.src AS b_dst,
@@ -18,19 +27,10 @@ WITH a_per_a_dst AS MATERIALIZED (
     c.src
 ), corrected AS MATERIALIZED (
   SELECT
-    SUM(CAST(joined.results AS DECIMAL(38, 0)) * c_per_b_dst.results) AS results
-  FROM (
-    SELECT
-      a_per_a_dst.a_dst AS a_dst,
-      b.dst AS b_dst,
-      a_per_a_dst.results AS results
-    FROM a_per_a_dst
-    JOIN public.edge AS b
-      ON a_per_a_dst.a_dst = b.src
-    OFFSET 0
-  ) AS joined
+    SUM(CAST(a_b_per_b_dst.results AS DECIMAL(38, 0)) * c_per_b_dst.results) AS results
+  FROM a_b_per_b_dst
   JOIN c_per_b_dst
-    ON joined.b_dst = c_per_b_dst.b_dst
+    ON a_b_per_b_dst.b_dst = c_per_b_dst.b_dst
   UNION ALL
   SELECT
     (
