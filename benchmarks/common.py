@@ -13,14 +13,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from sqlrs.compiled import Compiled
 from sqlrs.database import Database
 from sqlrs.epsilon import parse_epsilon
 from sqlrs.errors import Interrupted
-from sqlrs.isomorphism import representatives
-from sqlrs.measure import measure
-from sqlrs.noise import PolyLaplace
-from sqlrs.planning import choose
-from sqlrs.release import Compiled, wanted_by
+from sqlrs.measuring.measure import measure
+from sqlrs.mechanisms import mechanism_named
+from sqlrs.planning.choose import choose
+from sqlrs.residuals.isomorphism import representatives
+from sqlrs.sql.write import statement_of
 
 _LONG = 5.0
 RESULTS = Path(__file__).parent / "results"
@@ -60,10 +61,10 @@ def time_query(
     residuals = compiled.residuals
     query = residuals.query
     dialect = database.engine.dialect
-    count = choose(residuals.of(query.everything), how="plain", dialect=dialect).statement()
-    wanted = wanted_by(PolyLaplace(parse_epsilon("1"), 5), residuals)
+    count = statement_of(choose(residuals.of(query.everything), how="plain"), dialect)
+    wanted = mechanism_named("polylaplace", parse_epsilon("1"), 5).wanted(residuals)
     parts = {r.members: r for r in representatives(residuals.undecided(wanted)).values()}
-    plain = [choose(r, how="plain", dialect=dialect).statement() for r in parts.values()]
+    plain = [statement_of(choose(r, how="plain"), dialect) for r in parts.values()]
 
     def plain_count() -> None:
         with database.engine.snapshot() as snapshot:

@@ -21,17 +21,18 @@ from typing import TypeVar
 
 from benchmarks.common import write_results
 from sqlrs.catalog import Catalog, Column, ColumnType, Family, Table
-from sqlrs.compile import compile_query
-from sqlrs.emit import plain
-from sqlrs.isomorphism import representatives
-from sqlrs.noise.weights import Weights
-from sqlrs.patterns import pattern_sql
-from sqlrs.planning import choose
+from sqlrs.compiler.compile import compile_query
+from sqlrs.graphs.patterns import pattern_sql
+from sqlrs.planning.choose import choose
 from sqlrs.planning.decompose import cheapest
 from sqlrs.query import Query
-from sqlrs.residuals import Residual, Residuals
+from sqlrs.residuals.isomorphism import representatives
+from sqlrs.residuals.residual import Residual, Residuals
 from sqlrs.sensitivity.refined import choose_method, reached
 from sqlrs.sensitivity.steps import compile_recursion
+from sqlrs.sensitivity.weights import Weights
+from sqlrs.sql.plain import plain
+from sqlrs.sql.write import statement_of
 
 T = TypeVar("T")
 
@@ -111,8 +112,11 @@ def phases(sql: str, schema: Catalog) -> tuple[dict[str, float], int]:
     same = timed("isomorphism", lambda: representatives(parts))
     chosen = {r.members: r for r in same.values()}.values()
     timed("residual SQL", lambda: [plain(r).sql(dialect=DIALECT) for r in chosen])
-    plans = timed("plans", lambda: [choose(r, dialect=DIALECT) for r in chosen])
-    timed("SQL of the plans", lambda: [plan.statement().sql(dialect=DIALECT) for plan in plans])
+    plans = timed("plans", lambda: [choose(r) for r in chosen])
+    timed(
+        "SQL of the plans",
+        lambda: [statement_of(plan, DIALECT).sql(dialect=DIALECT) for plan in plans],
+    )
     return spent, len(plans)
 
 

@@ -19,9 +19,9 @@ from pathlib import Path
 
 import sqlrs
 from benchmarks.common import GRAPHS, limited, seconds, write_graph, write_results
-from sqlrs.measure import measure
-from sqlrs.patterns import pattern_sql
-from sqlrs.release import Compiled
+from sqlrs.compiled import Compiled
+from sqlrs.graphs.patterns import pattern_sql
+from sqlrs.measuring.measure import measure
 
 QUERIES = ("triangle", "star3", "square")
 

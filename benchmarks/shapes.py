@@ -25,7 +25,7 @@ from benchmarks.common import (
     write_rows,
 )
 from sqlrs.database import Database
-from sqlrs.patterns import pattern_sql
+from sqlrs.graphs.patterns import pattern_sql
 
 PATTERNS = ("path4", "path5", "cycle5", "star4", "clique4")
 BOW_TIE = """

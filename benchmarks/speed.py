@@ -19,7 +19,7 @@ import sqlrs
 from benchmarks.common import geometric_mean, time_query, timing_table, write_results
 from benchmarks.graphs import PATTERNS, graph_files
 from sqlrs.database import Database
-from sqlrs.patterns import pattern_sql
+from sqlrs.graphs.patterns import pattern_sql
 
 
 @contextmanager

@@ -17,15 +17,15 @@ from pathlib import Path
 
 import sqlrs
 from benchmarks.graphs import PATTERNS, graph_files, paper_table
-from sqlrs.diagnose import decimal_text
-from sqlrs.measure import measure
+from sqlrs.compiled import Compiled
+from sqlrs.graphs.patterns import pattern_sql
+from sqlrs.measuring.measure import measure
 from sqlrs.noise import Cauchy, PolyLaplace, Weights
-from sqlrs.patterns import pattern_sql
-from sqlrs.release import Compiled
+from sqlrs.owner.diagnose import decimal_text
+from sqlrs.owner.frequencies import maximum_frequency
 from sqlrs.sensitivity.elastic import elastic_sensitivity, needed_frequencies
 from sqlrs.sensitivity.refined import reached, refined_sensitivity, released_sensitivity
 from sqlrs.sensitivity.residual import residual_sensitivity
-from sqlrs.statistics import maximum_frequency
 
 RESULTS = Path(__file__).parent / "results"
 BETA = Fraction(1, 10)

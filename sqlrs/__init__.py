@@ -17,7 +17,7 @@ if TYPE_CHECKING:
         UsageError,
     )
     from sqlrs.ledger import Ledger, MemoryLedger
-    from sqlrs.release import Settings
+    from sqlrs.settings import Settings
 
 __all__ = [
     "Answer",
@@ -49,7 +49,7 @@ _HOMES = {
         "UsageError",
     ),
     "ledger": ("Ledger", "MemoryLedger"),
-    "release": ("Settings",),
+    "settings": ("Settings",),
 }
 
 

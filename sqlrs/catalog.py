@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from sqlrs.errors import UsageError
@@ -25,7 +25,9 @@ class Family(Enum):
 
 _ORDERED = frozenset(Family) - {Family.BOOLEAN, Family.OTHER}
 _APART = frozenset({Family.FLOAT, Family.OTHER})
-_DISCRETE = frozenset({Family.INTEGER, Family.DATE})
+
+# Each distance takes so many steps: without an end to it a release would.
+MOST_ROWS_PER_UNIT = 100
 
 
 @dataclass(frozen=True)
@@ -49,11 +51,6 @@ class ColumnType:
         """Whether < between two values of this type is understood."""
         return self.family in _ORDERED
 
-    @property
-    def discrete(self) -> bool:
-        """Whether there is a next value, so that nothing lies between two neighbours."""
-        return self.family in _DISCRETE
-
 
 @dataclass(frozen=True)
 class Column:
@@ -66,15 +63,27 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """A physical table. ``keys`` hold column sets that are unique and never null."""
+    """A physical table. ``keys`` hold column sets that are unique and never null.
+
+    ``oid`` is the database's own number for it, ``parts`` those of the tables whose rows it shows
+    too: its partitions and inheritance children.
+    ``rows_per_unit``: how many of its rows may belong to one unit, which is what is protected.
+    """
 
     name: str
     columns: tuple[Column, ...]
     keys: frozenset[frozenset[str]] = frozenset()
     private: bool = True
     schema: str | None = None
+    oid: int | None = field(default=None, compare=False, repr=False)
+    parts: frozenset[int] = field(default=frozenset(), compare=False, repr=False)
+    rows_per_unit: int = 1
 
     def __post_init__(self) -> None:
+        if not 1 <= self.rows_per_unit <= MOST_ROWS_PER_UNIT:
+            raise UsageError(
+                f"a unit of {self.label} has at least 1 row and at most {MOST_ROWS_PER_UNIT}"
+            )
         names = [column.name for column in self.columns]
         if not names:
             raise UsageError(f"table {self.name} has no columns")
@@ -123,13 +132,19 @@ class View:
     sql: str
     schema: str | None = None
 
+    @property
+    def label(self) -> str:
+        """The name for people, with its schema."""
+        return self.name if self.schema is None else f"{self.schema}.{self.name}"
+
 
 @dataclass(frozen=True)
 class Catalog:
     """The tables and views an analyst may name, and the dialect their SQL is written in.
 
     ``functions`` names further functions, in lower case, that the owner knows to be deterministic
-    and free of side effects.
+    and free of side effects. ``hidden`` names built-in ones in whose place the engine would call
+    a function of the database. ``as_found`` is the catalog before the owner's declarations.
     """
 
     dialect: str
@@ -137,6 +152,8 @@ class Catalog:
     views: tuple[View, ...] = ()
     search_path: tuple[str, ...] = ("main",)
     functions: frozenset[str] = frozenset()
+    hidden: frozenset[str] = frozenset()
+    as_found: Catalog | None = field(default=None, compare=False, repr=False)
 
     def declare(
         self,
@@ -144,25 +161,59 @@ class Catalog:
         private: Iterable[str] | None = None,
         public: Iterable[str] = (),
         keys: Mapping[str, Iterable[Iterable[str]]] | None = None,
+        rows_per_unit: Mapping[str, int] | None = None,
     ) -> Catalog:
         """The catalog as the owner declares it: a table not declared public is private."""
-        private_names, public_names = set(private or ()), set(public)
-        known = {t.name for t in self.tables} | {t.label for t in self.tables}
-        for name in sorted((private_names | public_names | set(keys or ())) - known):
-            raise UsageError(
-                f"there is no table {name}",
-                hint=f"the tables are {', '.join(sorted(t.label for t in self.tables)) or 'none'}",
-            )
-        for name in sorted(private_names & public_names):
-            raise UsageError(f"table {name} is declared both private and public")
+        private_tables = {self.named(name).identity for name in private or ()}
+        public_tables = {self.named(name).identity for name in public}
+        declared_keys: dict[tuple[str | None, str], list[Iterable[str]]] = {}
+        for name, found in (keys or {}).items():
+            declared_keys.setdefault(self.named(name).identity, []).extend(found)
+        units = {self.named(n).identity: _unit(n, m) for n, m in (rows_per_unit or {}).items()}
 
         def declared(table: Table) -> Table:
-            names = {table.name, table.label}
-            if names & private_names and names & public_names:
+            if table.identity in private_tables & public_tables:
                 raise UsageError(f"table {table.label} is declared both private and public")
-            table = replace(table, private=not names & public_names)
-            for name in names & set(keys or ()):
-                table = table.with_keys((keys or {})[name])
-            return table
+            table = replace(
+                table,
+                private=table.identity not in public_tables,
+                # What a file's form says about its units stands: a declaration only adds to it.
+                rows_per_unit=max(units.get(table.identity, 1), table.rows_per_unit),
+            )
+            return table.with_keys(declared_keys.get(table.identity, ()))
 
-        return replace(self, tables=tuple(declared(table) for table in self.tables))
+        tables = tuple(declared(table) for table in self.tables)
+        return replace(self, tables=tables, as_found=self.as_found or self)
+
+    def named(self, name: str) -> Table:
+        """The one table that the owner means by ``name``: table, or schema.table.
+
+        A name that fits several is refused, views included: making the wrong one public, or taking
+        a key of one for the key of another, would break the promise without a word.
+        """
+        found = [t for t in self.tables if name in (t.name, t.label)]
+        views = [v for v in self.views if name in (v.name, v.label)]
+        if len(found) == 1 and not views:
+            return found[0]
+        if not found and views:
+            raise UsageError(
+                f"{name} is a view; declarations are about tables",
+                hint="declare the tables that the view reads",
+            )
+        if found:
+            labels = sorted([t.label for t in found] + [v.label for v in views])
+            raise UsageError(
+                f"{name} can mean several tables",
+                hint=f"write one of {', '.join(labels)}",
+                code="ambiguous_table",
+            )
+        raise UsageError(
+            f"there is no table {name}",
+            hint=f"the tables are {', '.join(sorted(t.label for t in self.tables)) or 'none'}",
+        )
+
+
+def _unit(table: str, rows: object) -> int:
+    if not isinstance(rows, int) or isinstance(rows, bool) or rows < 1:
+        raise UsageError(f"rows_per_unit of {table} is a whole number, 1 or more")
+    return rows

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from sqlrs.database import Database, connect
+from sqlrs.engines.file_schema import Declared
 from sqlrs.errors import UsageError
 from sqlrs.ledger import Ledger
-from sqlrs.release import Settings
+from sqlrs.settings import Settings
 
 KeyColumns = tuple[tuple[str, ...], ...]
 
@@ -25,6 +26,9 @@ class Config:
     private: tuple[str, ...] = ()
     public: tuple[str, ...] = ()
     keys: Mapping[str, KeyColumns] = field(default_factory=dict)
+    types: Mapping[str, Declared] = field(default_factory=dict)
+    graphs: Mapping[str, str] = field(default_factory=dict)
+    rows_per_unit: Mapping[str, int] = field(default_factory=dict)
     dataset: str = "data"
     analyst: str = "analyst"
     ledger: str | None = None
@@ -44,7 +48,7 @@ class Config:
             document = tomllib.loads(path.read_text(encoding="utf-8"))
         except OSError as error:
             raise UsageError(f"cannot read {path}: {error.strerror}") from None
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
             raise UsageError(f"{path} is not TOML: {error}") from None
         section = document.get("data", {})
         if not isinstance(section, dict):
@@ -58,7 +62,7 @@ class Config:
         checked: dict[str, Any] = {n: _checked(path, n, v) for n, v in section.items()}
         return cls(**checked)
 
-    def open(self, ledger: Ledger | None = None) -> Database:
+    def open(self, ledger: Ledger | None = None, *, schema_only: bool = False) -> Database:
         """Connect as configured, with the configured ledger unless one is given."""
         if self.db is None and not self.tables:
             raise UsageError(
@@ -72,6 +76,10 @@ class Config:
             private=self.private,
             public=self.public,
             keys=self.keys,
+            types=self.types,
+            graphs=self.graphs,
+            rows_per_unit=self.rows_per_unit,
+            schema_only=schema_only,
             ledger=ledger or self.open_ledger(),
             analyst=self.analyst,
             dataset=self.dataset,
@@ -113,6 +121,12 @@ def _checked(path: Path, name: str, value: object) -> object:
         if not isinstance(value, dict):
             raise UsageError(f"{path}: keys maps tables to columns")
         return {k: _key_columns(path, f"keys.{k}", v) for k, v in value.items()}
+    if name == "types":
+        return {k: _types(path, f"types.{k}", v) for k, v in _of(path, name, value, dict).items()}
+    if name in ("graphs", "rows_per_unit"):
+        kind = str if name == "graphs" else int
+        found = _of(path, name, value, dict)
+        return {k: _of(path, f"{name}.{k}", v, kind) for k, v in found.items()}
     if name in ("repeats", "solver"):
         return _of(path, name, value, bool)
     if name == "max_external":
@@ -134,6 +148,12 @@ def _text(path: Path, name: str, value: object) -> str:
 
 def _texts(path: Path, name: str, value: object) -> list[str]:
     return [_text(path, name, item) for item in _of(path, name, value, list)]
+
+
+def _types(path: Path, name: str, value: object) -> Declared:
+    if isinstance(value, dict):
+        return {column: _text(path, f"{name}.{column}", kind) for column, kind in value.items()}
+    return _text(path, name, value)
 
 
 def _key_columns(path: Path, name: str, value: object) -> KeyColumns:

@@ -6,18 +6,24 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
+from sqlrs import arguments
 from sqlrs.answer import Answer
 from sqlrs.catalog import Catalog
-from sqlrs.diagnose import Diagnosis, diagnose, diagnose_all
+from sqlrs.compiled import Compiled
+from sqlrs.compiler.simplify import Contradiction
 from sqlrs.engines.base import Engine
+from sqlrs.engines.file_schema import Declared
 from sqlrs.engines.open import open_engine
 from sqlrs.errors import QueryRefused, UsageError
-from sqlrs.explain import Explanation
 from sqlrs.ledger import Ledger, MemoryLedger
-from sqlrs.measure import Progress
-from sqlrs.release import Compiled, Number, Request, Settings, release
-from sqlrs.simplify import Contradiction
-from sqlrs.statements import Statement, statements
+from sqlrs.measuring.measure import Progress
+from sqlrs.owner.diagnose import Diagnosis, diagnose, diagnose_all
+from sqlrs.owner.explain import Explanation
+from sqlrs.owner.statements import Statement, statements
+from sqlrs.release import release
+from sqlrs.settings import Number, Request, Settings
+
+_LEDGER_STEPS = ("repeat", "reserve", "settle", "fail", "remaining")
 
 Keys = Mapping[str, Sequence[str] | Sequence[Sequence[str]]]
 
@@ -25,10 +31,13 @@ Keys = Mapping[str, Sequence[str] | Sequence[Sequence[str]]]
 def connect(
     target: object = "duckdb://",
     *,
-    private: Iterable[str] | None = None,
-    public: Iterable[str] = (),
+    private: str | Iterable[str] | None = None,
+    public: str | Iterable[str] = (),
     keys: Keys | None = None,
     tables: Mapping[str, str | Path] | None = None,
+    types: Mapping[str, Declared] | None = None,
+    graphs: Mapping[str, str] | None = None,
+    rows_per_unit: Mapping[str, int] | None = None,
     ledger: Ledger | None = None,
     analyst: str = "analyst",
     dataset: str = "data",
@@ -36,34 +45,57 @@ def connect(
     memory_limit: str | None = None,
     temp_directory: str | Path | None = None,
     timeout: float | None = None,
+    schema_only: bool = False,
 ) -> Database:
     """Open a database: a URL, a SQLAlchemy engine, or an open duckdb or psycopg connection.
 
     A table that is not declared public is private. ``keys`` maps a table to the columns of a key,
     or to a list of keys; each is checked once against the data. Without a ``ledger`` every charge
     is recorded in memory and nothing limits the total.
+
+    ``tables`` maps names to files. ``types`` declares the columns of CSV and TSV files; without it
+    they are inferred once and recorded beside the file. ``graphs`` reads a file as an edge list,
+    ``"directed"`` or ``"undirected"``. ``rows_per_unit`` says of a table how many of its rows one
+    protected unit may have. ``schema_only`` reads no row, and answers nothing that needs one.
     """
+    if isinstance(target, str):
+        arguments.path("the database URL", target)
+    declared = {} if keys is None else arguments.keys(keys)
+    ledger = MemoryLedger() if ledger is None else _checked_ledger(ledger)
+    settings = Settings() if settings is None else _checked_settings(settings)
+    for name, who in (("analyst", analyst), ("dataset", dataset)):
+        arguments.text(name, who)
     engine = open_engine(
         target,
-        tables=tables or {},
-        memory_limit=memory_limit,
-        temp_directory=temp_directory,
-        timeout=timeout,
+        tables=tables if tables is not None else {},
+        types=types,
+        graphs=graphs,
+        memory_limit=arguments.optional_text("memory_limit", memory_limit),
+        temp_directory=(
+            None if temp_directory is None else arguments.path("temp_directory", temp_directory)
+        ),
+        timeout=None if timeout is None else arguments.seconds("timeout", timeout),
     )
     try:
-        declared = {table: _as_keys(key) for table, key in (keys or {}).items()}
-        catalog = engine.catalog().declare(private=private, public=public, keys=declared)
-        engine.check_keys(catalog, declared)
+        catalog = engine.catalog().declare(
+            private=_names("private", private),
+            public=_names("public", public),
+            keys=declared,
+            rows_per_unit=rows_per_unit,
+        )
+        if not schema_only:
+            engine.check_keys(catalog, declared)
     except BaseException:
         engine.close()
         raise
     return Database(
         engine,
         catalog,
-        ledger=MemoryLedger() if ledger is None else ledger,
+        ledger=ledger,
         analyst=analyst,
         dataset=dataset,
-        settings=settings or Settings(),
+        settings=settings,
+        schema_only=schema_only,
     )
 
 
@@ -79,6 +111,7 @@ class Database:
         analyst: str,
         dataset: str,
         settings: Settings,
+        schema_only: bool = False,
     ) -> None:
         self.engine = engine
         self.catalog = catalog
@@ -86,6 +119,7 @@ class Database:
         self.analyst = analyst
         self.dataset = dataset
         self.settings = settings
+        self.schema_only = schema_only
 
     def count(
         self,
@@ -98,7 +132,11 @@ class Database:
         analyst: str | None = None,
         progress: Progress | None = None,
     ) -> Answer:
-        """A private count: charged to the ledger first, then computed, then released with noise."""
+        """A private count: charged to the ledger first, then computed, then released with noise.
+
+        A count over public tables alone is exact and costs nothing.
+        """
+        self._require_rows()
         return release(
             Request(
                 sql=sql,
@@ -106,14 +144,14 @@ class Database:
                 mechanism=mechanism,
                 shape=shape,
                 error_bars=error_bars,
-                analyst=analyst or self.analyst,
+                analyst=self.analyst if analyst is None else analyst,
                 dataset=self.dataset,
             ),
             engine=self.engine,
             catalog=self.catalog,
             ledger=self.ledger,
             settings=self.settings,
-            progress=progress,
+            progress=_checked_progress(progress),
         )
 
     def explain(
@@ -125,18 +163,23 @@ class Database:
         shape: int | None = None,
     ) -> Explanation | Contradiction:
         """The query graph, residuals, plans and error multiple, from the schema alone."""
-        noise = Request(sql=sql, epsilon=epsilon, mechanism=mechanism, shape=shape).noise()
+        request = Request(sql=sql, epsilon=epsilon, mechanism=mechanism, shape=shape)
+        chosen = request.chosen_mechanism()
         compiled = Compiled.of(sql, self.catalog, self.settings)
         if isinstance(compiled, Contradiction):
             return compiled
-        return Explanation(compiled.residuals, noise, self.catalog.dialect, self.settings.plan)
+        return Explanation(compiled.residuals, chosen, self.catalog.dialect, self.settings.plan)
 
     def sql(self, sql: str, dialect: str | None = None) -> tuple[Statement, ...]:
         """The statement of the count and of each residual, as text of the dialect."""
         compiled = Compiled.of(sql, self.catalog, self.settings)
         if isinstance(compiled, Contradiction):
             return ()
-        return statements(compiled.residuals, dialect or self.catalog.dialect, self.settings.plan)
+        return statements(
+            compiled.residuals,
+            self.catalog.dialect if dialect is None else dialect,
+            self.settings.plan,
+        )
 
     def sensitivity(
         self,
@@ -147,6 +190,7 @@ class Database:
         progress: Progress | None = None,
     ) -> Diagnosis:
         """A sensitivity of the query on the data. For the owner: the result is not private."""
+        self._require_rows()
         return diagnose(
             sql,
             method=method,
@@ -154,21 +198,26 @@ class Database:
             engine=self.engine,
             catalog=self.catalog,
             settings=self.settings,
-            progress=progress,
+            progress=_checked_progress(progress),
         )
 
     def sensitivities(
         self, sql: str, beta: Number = "0.1", *, progress: Progress | None = None
     ) -> dict[str, Diagnosis | QueryRefused]:
         """All sensitivities side by side. For the owner: the results are not private."""
+        self._require_rows()
         return diagnose_all(
             sql,
             beta=beta,
             engine=self.engine,
             catalog=self.catalog,
             settings=self.settings,
-            progress=progress,
+            progress=_checked_progress(progress),
         )
+
+    def _require_rows(self) -> None:
+        if self.schema_only:
+            raise UsageError("this database was opened for its schema only; no key was checked")
 
     def close(self) -> None:
         """Close the connection."""
@@ -186,11 +235,36 @@ class Database:
         self.close()
 
 
-def _as_keys(key: Sequence[str] | Sequence[Sequence[str]]) -> tuple[tuple[str, ...], ...]:
-    """One key or several, as several."""
-    if isinstance(key, str) or not key:
-        raise UsageError("a key is a list of columns", hint='write ["src", "dst"]')
-    columns = [column for column in key if isinstance(column, str)]
-    if len(columns) == len(key):
-        return (tuple(columns),)
-    return tuple(tuple(one) for one in key)
+def _checked_ledger(given: Ledger) -> Ledger:
+    known = all(callable(getattr(given, step, None)) for step in _LEDGER_STEPS)
+    if isinstance(given, type) or not known:
+        raise UsageError(
+            f"a value of type {type(given).__name__} is no ledger",
+            hint="give sqlrs.MemoryLedger(), or sqlrs.ledger.store.StoreLedger(URL)",
+        )
+    return given
+
+
+def _checked_settings(given: Settings) -> Settings:
+    if not isinstance(given, Settings):
+        raise UsageError(
+            "settings must be sqlrs.Settings", hint="write sqlrs.Settings(solver=True)"
+        )
+    return given
+
+
+def _checked_progress(given: Progress | None) -> Progress | None:
+    # One that cannot be called would fail after the charge.
+    if given is not None and not callable(given):
+        raise UsageError("progress must be a function, or None")
+    return given
+
+
+def _names(what: str, given: str | Iterable[str] | None) -> tuple[str, ...]:
+    """Names of tables; a text is one name, not a list of letters."""
+    if given is None:
+        return ()
+    names = (given,) if isinstance(given, str) else given
+    if not isinstance(names, Iterable) or not all(isinstance(n, str) for n in (*names,)):
+        raise UsageError(f"{what} holds names of tables", hint=f'write {what}=["visit"]')
+    return tuple(names)

@@ -48,6 +48,10 @@ class SqlrsError(Exception):
         self.span = span
         self.text = text
 
+    def __str__(self) -> str:
+        # A refusal that nobody catches ends a program: its last lines then say how to go on.
+        return self.describe()
+
     def describe(self) -> str:
         """The whole report: code, message, the offending text underlined, the hint."""
         lines = [f"{self.code}: {self.message}"]
@@ -100,7 +104,8 @@ class Interrupted(SqlrsError):
 
 def _underlined(text: str, span: Span) -> list[str]:
     line, column = span.line_and_column(text)
-    source = text.splitlines()[line - 1] if text else ""
+    # Lines as the span counts them; splitlines() would also break at form feeds and the like.
+    source = "".join(c if c.isprintable() or c == "\t" else " " for c in text.split("\n")[line - 1])
     width = max(1, min(span.end - span.start, len(source) - column + 1))
     gutter = f"  line {line}, column {column}: "
     # Tabs keep their width so that the marker stands below the text it means.

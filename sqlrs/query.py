@@ -214,6 +214,16 @@ class Query:
             groups.setdefault(self.atoms[i].table.identity, set()).add(i)
         return tuple(frozenset(group) for group in groups.values())
 
+    @property
+    def large_units(self) -> tuple[str, ...]:
+        """What is protected where it is more than a row, in words."""
+        tables = {self.atoms[min(atoms)].table for atoms in self.private_tables}
+        return tuple(
+            f"units of {table.rows_per_unit} rows of {table.label}"
+            for table in sorted(tables, key=lambda table: table.label)
+            if table.rows_per_unit > 1
+        )
+
     def variables(self, members: Iterable[int]) -> frozenset[Variable]:
         """var(E): all variables of the given atoms."""
         return frozenset[Variable]().union(*(self.atoms[i].variables for i in members))

@@ -31,7 +31,7 @@ _ENTRIES = (
             "leave it out, or write it in the forms of the SQL reference"),
     # Names.
     Refusal("unknown_table", "42P01", "there is no such table",
-            "only the tables and views of the catalog can be named"),
+            "sqlrs tables lists the tables and views that can be named"),
     Refusal("unknown_column", "42703", "there is no such column",
             "only the columns of the tables in FROM can be named"),
     Refusal("ambiguous_name", "42702", "the name can mean several things",
@@ -39,7 +39,8 @@ _ENTRIES = (
     Refusal("duplicate_alias", "42712", "two tables of one FROM have the same name",
             "give each occurrence its own alias: edge AS a JOIN edge AS b"),
     Refusal("unsupported_name", "0A000", "a name of this form is not understood",
-            "name a column as column or alias.column, a table as table or schema.table"),
+            "name a column as column, alias.column or schema.table.column, a table as table or "
+            "schema.table"),
     Refusal("wrong_columns", "42P10", "the number of columns does not fit",
             "name as many columns as the query has"),
     # What is counted.
@@ -50,10 +51,11 @@ _ENTRIES = (
     Refusal("group_by", "0A000", "GROUP BY is not answered",
             "ask one count for each group with a condition in WHERE; for distinct rows use "
             "SELECT DISTINCT"),
-    Refusal("having", "0A000", "HAVING is not answered",
+    Refusal("having", "0A000", "HAVING is not answered here",
             "ask for the count itself and compare the answer"),
-    Refusal("order_by", "0A000", "ORDER BY is not answered", "leave it out: a count is one row"),
-    Refusal("limit", "0A000", "LIMIT, OFFSET and FETCH are not answered",
+    Refusal("order_by", "0A000", "ORDER BY is not answered here",
+            "leave it out; after the one count, ORDER BY 1 is the only order"),
+    Refusal("limit", "0A000", "LIMIT, OFFSET and FETCH are not answered here",
             "leave it out: a count is one row"),
     Refusal("distinct", "0A000", "DISTINCT is not answered here",
             "use count(DISTINCT column), or count(*) FROM (SELECT DISTINCT …) and nothing else "
@@ -63,12 +65,12 @@ _ENTRIES = (
     Refusal("window", "0A000", "window functions are not answered",
             "express the condition by joins"),
     Refusal("set_operation", "0A000", "UNION, INTERSECT and EXCEPT are not answered",
-            "ask one count for each branch"),
+            "ask one count for each branch and add the answers"),
     # FROM.
     Refusal("no_table", "0A000", "the query reads no table", "name a table in FROM"),
     Refusal("outer_join", "0A000", "outer joins are not answered",
-            "use an inner JOIN; rows without a partner are counted by the count of the table "
-            "less the count of the join"),
+            "count the inner JOIN and add the rows without a partner: all rows of the table less "
+            "those WHERE EXISTS (SELECT 1 FROM the other table WHERE the condition of ON)"),
     Refusal("join_form", "0A000", "this kind of join is not answered",
             "use JOIN … ON, JOIN … USING, NATURAL JOIN, CROSS JOIN or a comma"),
     Refusal("table_form", "0A000", "this cannot stand in FROM",
@@ -82,14 +84,16 @@ _ENTRIES = (
     Refusal("locking", "0A000", "FOR UPDATE and FOR SHARE are not answered", "leave it out"),
     # Conditions.
     Refusal("negated_subquery", "0A000", "NOT EXISTS and NOT IN (SELECT …) are not answered",
-            "count all rows and the rows with EXISTS: the difference is the answer"),
+            "count all rows, less the rows WHERE EXISTS (…)"),
     Refusal("subquery", "0A000", "a subquery cannot stand here",
             "EXISTS (…) and column IN (SELECT …) may stand in WHERE, joined by AND only"),
     Refusal("semi_join_needs_key", "0A000",
             "EXISTS and IN (SELECT …) need a key of every table of the outer query",
-            "declare a key of the table, or write a join and count(DISTINCT column)"),
+            "let the owner declare a key of the table; where the subquery finds at most one row "
+            "for each, a JOIN gives the same count"),
     Refusal("type_mismatch", "42804", "the two sides have different types",
-            "make the types equal, in the tables or by a cast in a view that the owner defines"),
+            "let the owner store both columns in one type; a cast, in the query or in a view, "
+            "does not help"),
     Refusal("bad_literal", "22007", "the literal cannot be read in the column's type",
             "write dates as DATE '2026-01-31', timestamps as TIMESTAMP '2026-01-31 12:00:00'"),
     Refusal("null_safe_equality", "0A000", "NULL-safe equality between tables is not answered",
@@ -97,9 +101,11 @@ _ENTRIES = (
     Refusal("ambiguous_condition", "0A000", "dialects read this condition in different ways",
             "put parentheses around the inner condition"),
     Refusal("unknown_function", "42883", "the function is not known to be free of side effects",
-            "use a function of the SQL reference, or let the owner declare this one"),
+            "docs/sql-reference.md lists the functions that are answered"),
     Refusal("volatile_function", "0A000", "the value changes from call to call",
             "write the value itself"),
+    Refusal("text_growth", "54000", "the query can build texts far longer than the ones it reads",
+            "nest fewer of replace, concat, || and upper, and replace by short texts of your own"),
     Refusal("parameter", "0A000", "parameters are not answered", "write the value itself"),
     Refusal("unsupported", "0A000", "this is outside the language",
             "see the SQL reference for what is answered"),

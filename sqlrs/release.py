@@ -1,154 +1,34 @@
 """The one path that runs every stage, and the only place a number leaves by.
 
-text -> query -> residuals -> charge -> snapshot -> sensitivity -> noise -> ledger -> answer.
-Everything that can be refused is refused before the charge; after it every failure is one error,
+text -> query -> residuals -> snapshot -> charge -> sensitivity -> noise -> ledger -> answer.
+Everything that can be refused is refused before the charge; so are a database that does not answer
+and a schema that has changed, and no row is read for that. After it every failure is one error,
 whose text does not depend on the data.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from decimal import Decimal
-from fractions import Fraction
 
 from sqlrs.answer import Answer, Interval
 from sqlrs.catalog import Catalog
-from sqlrs.compile import compile_query
-from sqlrs.emit import plain
-from sqlrs.engines.base import Engine
-from sqlrs.epsilon import parse_epsilon
+from sqlrs.compiled import Compiled
+from sqlrs.compiler.simplify import Contradiction
+from sqlrs.engines.base import Engine, Opened, Snapshot, Source
 from sqlrs.errors import EngineFailed, Interrupted, SqlrsError, UsageError
 from sqlrs.ledger import Charge, Ledger
 from sqlrs.ledger.base import add
-from sqlrs.measure import Fold, Measured, Progress, measure_for
-from sqlrs.noise import (
-    DEFAULT_SHAPE,
-    DEFAULT_SHAPE_WITH_ERROR_BARS,
-    Cauchy,
-    ErrorBars,
-    Mechanism,
-    PolyLaplace,
-    SystemBits,
-)
-from sqlrs.planning.plan import HOW
-from sqlrs.planning.smt import DEFAULT_SOLVER_SECONDS, load_solver, solvable
-from sqlrs.query import General, Query
-from sqlrs.residuals import DEFAULT_MAX_EXTERNAL, Members, Reading, Residuals
-from sqlrs.sensitivity.bound import Bound
-from sqlrs.sensitivity.refined import is_quick, reached, released_sensitivity
-from sqlrs.sensitivity.residual import residual_sensitivity
-from sqlrs.simplify import Contradiction
+from sqlrs.measuring.drift import current_catalog, parts_moved, schema_changed
+from sqlrs.measuring.measure import Fold, Measured, Progress, measure_for
+from sqlrs.mechanisms.base import Mechanism
+from sqlrs.noise import ErrorBars, SystemBits
+from sqlrs.residuals.residual import Members, Residuals
+from sqlrs.settings import Request, Settings
 
-Number = str | int | float | Decimal
-
-# The number of distances that a sensitivity looks at grows as the weights fall more slowly. Without
-# an end to it an analyst could use up the machine after the charge.
-SLOWEST_STEP = Fraction(1, 100_000)
-
-
-@dataclass(frozen=True)
-class Settings:
-    """The owner's public choices: they decide the formula, together with the query alone.
-
-    ``max_external``: compared variables outside a residual that are read exactly, see
-    ``Reading``. ``solver``: general predicates across a boundary are solved where the solver
-    understands them, for at most ``solver_seconds`` for each boundary value; else dropped.
-    """
-
-    max_external: int = DEFAULT_MAX_EXTERNAL
-    plan: str = "auto"
-    solver: bool = False
-    solver_seconds: float = DEFAULT_SOLVER_SECONDS
-
-    def __post_init__(self) -> None:
-        if self.plan not in HOW:
-            raise UsageError(f"there is no plan {self.plan!r}", hint=f"one of {', '.join(HOW)}")
-        if self.max_external < 0:
-            raise UsageError("max_external is a number of variables, 0 or more")
-        if not 0 < self.solver_seconds < float("inf"):
-            raise UsageError("solver_seconds is a number of seconds above 0")
-
-    def reading(self, query: Query) -> Reading:
-        """How the query is read; a solver that is needed and missing is a UsageError."""
-        solved = solvable(query) if self.solver else frozenset[General]()
-        if solved:
-            load_solver()
-        return Reading.of(query, max_external=self.max_external, solved=solved)
-
-
-@dataclass(frozen=True)
-class Request:
-    """What an analyst asks for."""
-
-    sql: str
-    epsilon: Number
-    mechanism: str = "polylaplace"
-    shape: int | None = None
-    error_bars: Number | None = None
-    analyst: str = "analyst"
-    dataset: str = "data"
-
-    def noise(self) -> Mechanism:
-        """The mechanism, or a UsageError."""
-        mechanism = self._mechanism()
-        if 1 / mechanism.weights.decay - 1 < SLOWEST_STEP:
-            raise UsageError(
-                "epsilon is too small for this noise: too many distances would have to be tried",
-                hint=f"give at least 0.0001, or {SLOWEST_STEP} times the shape",
-            )
-        return mechanism
-
-    def _mechanism(self) -> Mechanism:
-        epsilon = parse_epsilon(self.epsilon)
-        if self.mechanism == "polylaplace":
-            usual = DEFAULT_SHAPE if self.error_bars is None else DEFAULT_SHAPE_WITH_ERROR_BARS
-            return PolyLaplace(epsilon, usual if self.shape is None else self.shape)
-        if self.mechanism == "cauchy":
-            if self.shape is not None:
-                raise UsageError("the mechanism cauchy has no shape", hint="leave --shape out")
-            return Cauchy(epsilon)
-        raise UsageError(
-            f"there is no mechanism {self.mechanism!r}", hint="use polylaplace or cauchy"
-        )
-
-    def bars(self, mechanism: Mechanism) -> ErrorBars | None:
-        """The private error bars asked for, if any."""
-        if self.error_bars is None:
-            return None
-        return ErrorBars(parse_epsilon(self.error_bars), mechanism)
-
-
-@dataclass(frozen=True)
-class Compiled:
-    """A query with its residuals, ready to be charged and measured."""
-
-    residuals: Residuals
-    canonical: str
-
-    @classmethod
-    def of(cls, sql: str, catalog: Catalog, settings: Settings) -> Compiled | Contradiction:
-        """Compile the text, or refuse it."""
-        query = compile_query(sql, catalog)
-        if isinstance(query, Contradiction):
-            return query
-        residuals = Residuals(query, settings.reading(query))
-        return cls(residuals, plain(residuals.of(query.everything)).sql(dialect=catalog.dialect))
-
-
-def wanted_by(mechanism: Mechanism, residuals: Residuals) -> tuple[Members, ...]:
-    """The sets whose T_E the mechanism's sensitivity needs; too many are refused."""
-    needed = reached(residuals)
-    return residuals.required if isinstance(mechanism, Cauchy) else needed
-
-
-def sensitivity_for(
-    mechanism: Mechanism, residuals: Residuals, values: Mapping[Members, int]
-) -> Bound:
-    """The smooth bound that scales the noise: the paper's bound for the paper's noise."""
-    if isinstance(mechanism, Cauchy):
-        return residual_sensitivity(residuals, values, mechanism.weights)
-    return released_sensitivity(residuals, values, mechanism.weights)
+EXACT = "exact"
+"""The mechanism of an answer without noise: of public tables alone, or 0 on every database."""
 
 
 def release(
@@ -161,20 +41,34 @@ def release(
     progress: Progress | None = None,
 ) -> Answer:
     """Answer one counting query with differential privacy, charging the ledger first."""
-    mechanism = request.noise()
-    bars = request.bars(mechanism)
-    compiled = Compiled.of(request.sql, catalog, settings)
+    mechanism = request.chosen_mechanism()
+    bars = request.bars(mechanism.noise)
+    compiled = Compiled.of(request.sql, catalog, settings, as_rows=request.as_rows)
     if isinstance(compiled, Contradiction):
-        nothing = Interval(0, 0, bars.coverage) if bars else None
-        return Answer(0, Decimal(0), mechanism.name, nothing)
-    charge = _charge(request, mechanism, bars, compiled.canonical)
+        return _exact(0, bars)
+    if not compiled.residuals.query.private:
+        with unchanged(request.sql, compiled, engine, catalog, settings) as snapshot:
+            source = Opened(snapshot, engine.dialect)
+            return _exact(_public_count(compiled.residuals, source, settings, progress), bars)
+    charge = _charge(request, mechanism, bars, compiled)
     if recorded := ledger.repeat(charge):
         return Answer.from_json(recorded)
-    wanted = wanted_by(mechanism, compiled.residuals)
-    ticket = ledger.reserve(charge)
-    outcome = _compute(
-        compiled.residuals, wanted, mechanism, bars, charge, engine, settings, progress
-    )
+    wanted = mechanism.wanted(compiled.residuals)
+    with ExitStack() as stack:
+        snapshot = stack.enter_context(unchanged(request.sql, compiled, engine, catalog, settings))
+        ticket = ledger.reserve(charge)
+        outcome = _compute(
+            compiled.residuals,
+            wanted,
+            mechanism,
+            bars,
+            charge,
+            engine,
+            snapshot,
+            stack.pop_all(),
+            settings,
+            progress,
+        )
     if isinstance(outcome, SqlrsError):
         ledger.fail(ticket, outcome.code)
         raise outcome
@@ -182,16 +76,63 @@ def release(
     return outcome
 
 
+def _begin(engine: Engine, stack: ExitStack) -> tuple[Snapshot, Catalog]:
+    """A snapshot and the schema in it. A database that does not answer is told without details."""
+    try:
+        snapshot = stack.enter_context(engine.snapshot())
+        return snapshot, snapshot.catalog()
+    except (UsageError, Interrupted):
+        raise
+    except Exception:
+        # The driver would name the server and its user, which is nothing for an analyst.
+        pass
+    raise EngineFailed(
+        "the database does not answer; nothing was read or charged",
+        code="backend_failed",
+        hint="ask again when it is back",
+    )
+
+
+@contextmanager
+def unchanged(
+    sql: str, compiled: Compiled, engine: Engine, catalog: Catalog, settings: Settings
+) -> Iterator[Snapshot]:
+    """A snapshot in which the schema is what the query was compiled for; no row is read for it."""
+    with ExitStack() as stack:
+        snapshot, now = _begin(engine, stack)
+        current = current_catalog(catalog, now)
+        if current is not catalog and not compiled.same(sql, current, settings):
+            raise schema_changed(compiled.residuals.query, current)
+        yield snapshot
+        stack.close()
+        if not engine.keeps_schema and parts_moved(compiled.residuals.query, now, engine.catalog()):
+            raise EngineFailed("tables were attached or detached during the work")
+
+
+def _exact(value: int, bars: ErrorBars | None) -> Answer:
+    """A count that says nothing about a private row: no noise, no cost."""
+    interval = Interval(value, value, bars.coverage) if bars else None
+    return Answer(value, Decimal(0), EXACT, interval)
+
+
+def _public_count(
+    residuals: Residuals, source: Source, settings: Settings, progress: Progress | None
+) -> int:
+    """The count of a query that reads public tables alone."""
+    return measure_for(None, source, residuals, (), plan=settings.plan, progress=progress).count
+
+
 def _charge(
-    request: Request, mechanism: Mechanism, bars: ErrorBars | None, canonical: str
+    request: Request, mechanism: Mechanism, bars: ErrorBars | None, compiled: Compiled
 ) -> Charge:
-    parts = [mechanism.describe()] + ([bars.describe()] if bars else [])
+    parts = [mechanism.noise.describe()] + ([bars.describe()] if bars else [])
+    parts += compiled.residuals.query.large_units
     return Charge(
         analyst=request.analyst,
         dataset=request.dataset,
-        query=canonical,
+        query=compiled.canonical,
         mechanism=", ".join(parts),
-        epsilon=add(mechanism.epsilon, bars.epsilon) if bars else mechanism.epsilon,
+        epsilon=add(mechanism.noise.epsilon, bars.epsilon) if bars else mechanism.noise.epsilon,
     )
 
 
@@ -202,20 +143,23 @@ def _compute(
     bars: ErrorBars | None,
     charge: Charge,
     engine: Engine,
+    snapshot: Snapshot,
+    end: ExitStack,
     settings: Settings,
     progress: Progress | None,
 ) -> Answer | SqlrsError:
     """Measure, fold and add noise. An error is returned, not raised: it must carry no context."""
     try:
-        measured = measure_for(
-            _repeatable_fold(mechanism, residuals),
-            engine,
-            residuals,
-            wanted,
-            plan=settings.plan,
-            solver_seconds=settings.solver_seconds,
-            progress=progress,
-        )
+        with end:
+            measured = measure_for(
+                _repeatable_fold(mechanism, residuals),
+                Opened(snapshot, engine.dialect),
+                residuals,
+                wanted,
+                plan=settings.plan,
+                solver_seconds=settings.solver_seconds,
+                progress=progress,
+            )
         return _noisy(residuals, measured, mechanism, bars, charge)
     except (KeyboardInterrupt, Interrupted):
         return Interrupted(
@@ -225,16 +169,17 @@ def _compute(
     except Exception:
         return EngineFailed(
             "the release could not be completed; its budget stays spent",
-            hint="the database failed, ran out of time or memory, or the query divides by zero, "
-            "overflows or casts a value that does not fit; the data owner can find out which",
+            hint="the database failed, ran out of time or memory, a file does not fit its schema "
+            "or has changed, or the query divides by zero, overflows or casts a value that does "
+            "not fit; the data owner can find out which with sqlrs sensitivity",
         )
 
 
 def _repeatable_fold(mechanism: Mechanism, residuals: Residuals) -> Fold | None:
     """The sensitivity as a function of the values T_E, where it is quick enough to try often."""
-    if isinstance(mechanism, Cauchy) or not is_quick(residuals, mechanism.weights):
+    if not mechanism.is_quick(residuals):
         return None
-    return lambda values: sensitivity_for(mechanism, residuals, values).value
+    return lambda values: mechanism.sensitivity(residuals, values).value
 
 
 def _noisy(
@@ -245,9 +190,9 @@ def _noisy(
     charge: Charge,
 ) -> Answer:
     bits = SystemBits()
-    sensitivity = sensitivity_for(mechanism, residuals, measured.values).value
-    value = measured.count + mechanism.sample(sensitivity, bits)
+    sensitivity = mechanism.sensitivity(residuals, measured.values).value
+    value = measured.count + mechanism.noise.sample(sensitivity, bits)
     interval = None
     if bars is not None:
         interval = Interval(*bars.interval(value, sensitivity, bits), bars.coverage)
-    return Answer(value, charge.epsilon, mechanism.name, interval)
+    return Answer(value, charge.epsilon, mechanism.noise.name, interval)

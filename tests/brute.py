@@ -15,13 +15,15 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from decimal import Decimal
+from fractions import Fraction
 from itertools import pairwise, product
 from math import prod
 
 from sqlrs.catalog import Table
 from sqlrs.query import Atom, Comparison, Constant, General, Inequality, Query, Term, Variable
-from sqlrs.residuals import Members, Residual, Residuals
+from sqlrs.residuals.residual import Members, Residual, Residuals
 from tests.builders import Call
+from tests.special import Special, place_of
 
 Row = tuple[object, ...]
 Database = Mapping[str, Sequence[Row]]
@@ -153,8 +155,8 @@ def whole_domain(query: Query, database: Database) -> Domain:
     """Values enough for any external variable: those in data and query, between, below and above.
 
     Integers and dates have all values of the range and some beyond. Decimals get as many values as
-    there are predicates, twice, between two neighbours. A variable that only general predicates
-    hold may also be NULL.
+    there are predicates, twice, between two neighbours; special values follow their places. A
+    variable that only general predicates hold may also be NULL.
     """
     extra = 2 * max(1, len(query.predicates))
     never_null = never_null_variables(query)
@@ -267,6 +269,8 @@ def _bind(atom: Atom, row: Row, assignment: Assignment, evaluate: Evaluate) -> A
 def _spread(values: list[object], extra: int) -> list[object]:
     if not values:
         return [0]
+    if any(isinstance(v, Special) for v in values):
+        return _between_specials(values, extra)
     first, last = values[0], values[-1]
     if isinstance(first, int) and isinstance(last, int):
         return list(range(first - extra, last + extra + 1))
@@ -283,3 +287,15 @@ def _spread(values: list[object], extra: int) -> list[object]:
         ]
         return [*between, ends[-1]]
     raise TypeError("pass `domain` for external variables of this type")
+
+
+def _between_specials(values: list[object], extra: int) -> list[object]:
+    """All places of a discrete line; of a dense one, as many between two values as can matter."""
+    places = sorted({place for v in values if (place := place_of(v)) is not None})
+    if any(isinstance(v, Special) and v.discrete for v in values):
+        whole = range(int(places[0]) - extra, int(places[-1]) + extra + 1)
+        return [Special("?", place, True) for place in whole]
+    ends = [places[0] - 1, *places, places[-1] + 1]
+    steps = [Fraction(i, extra + 1) for i in range(extra + 1)]
+    between = [low + (high - low) * step for low, high in pairwise(ends) for step in steps]
+    return [Special("?", place, False) for place in (*between, ends[-1])]

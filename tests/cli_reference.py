@@ -12,8 +12,13 @@ from sqlrs.cli.main import app
 _HEAD = """# Command line
 
 Every command and option, as `--help` prints them; this page is generated. Exit codes: 0 answered,
-2 usage, 3 the query is refused, 4 the budget is exhausted, 5 the database failed, 130 interrupted.
-Answers go to stdout, messages to stderr.
+2 usage, 3 the query is refused, 4 the budget is exhausted, 5 the database failed, 130 interrupted
+(143 by SIGTERM, 129 by SIGHUP); 1 stands for a pipe that was closed, or a mistake in sqlrs itself.
+Answers go to stdout, messages to stderr. `sqlrs --version` prints the version.
+
+Where `--config` is not given, `./sqlrs.toml` is read, and a line on stderr says so. It is not read
+if `--db` or `--table` names the data, since what it declares public was said of other data; nor
+where `--ledger` or `--users` names all that a command needs.
 """
 
 
@@ -33,10 +38,12 @@ def commands() -> Iterator[tuple[str, Any]]:
 
 def options() -> dict[str, frozenset[str]]:
     """The options of each command."""
-    return {
+    found = {
         name: frozenset({"--help"}).union(*(_names(p) for p in command.params))
         for name, command in commands()
     }
+    root = typer.main.get_command(app)
+    return found | {f"sqlrs {n}": frozenset({n}) for p in root.params for n in _names(p)}
 
 
 def reference() -> str:

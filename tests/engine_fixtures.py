@@ -27,7 +27,7 @@ from sqlglot import exp
 from sqlrs.catalog import Table
 from sqlrs.engines.base import Engine
 from sqlrs.engines.open import open_engine
-from sqlrs.identifiers import identifier
+from sqlrs.trees.identifiers import identifier
 from tests.postgres_server import PostgresServer
 
 Row = tuple[object, ...]

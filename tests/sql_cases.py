@@ -18,14 +18,16 @@ import duckdb
 from sqlglot import exp
 
 from sqlrs.catalog import Catalog, Family, Table
+from sqlrs.compiled import Compiled
+from sqlrs.compiler.simplify import Contradiction
 from sqlrs.engines.base import Engine
-from sqlrs.measure import Measured, measure
+from sqlrs.measuring.measure import Measured, measure
 from sqlrs.query import Constant, Query, Variable
-from sqlrs.release import Compiled, Settings
-from sqlrs.residuals import Members, Residuals
+from sqlrs.residuals.residual import Members, Residuals
 from sqlrs.sensitivity.refined import reached
-from sqlrs.simplify import Contradiction
+from sqlrs.settings import Settings
 from tests import brute
+from tests.special import DAYS, Special, place_of
 from tests.strategies import Row, TinyDatabase
 
 TOGETHER = 3
@@ -59,7 +61,7 @@ def evaluator(query: Query) -> brute.Evaluate:
         assert isinstance(values, tuple)
         names = tuple(f"v{i}" for i in range(len(values)))
         types = arguments[condition]
-        if any(isinstance(value, str) for value in values):
+        if any(isinstance(v, str) and not isinstance(v, Special) for v in values):
             types = ("VARCHAR",) * len(values)
         return _truth(_duckdb(condition), names, types, values)
 
@@ -78,7 +80,9 @@ def _duckdb(condition: exp.Expression) -> str:
 @cache
 def _truth(condition: str, names: tuple[str, ...], types: tuple[str, ...], values: Row) -> bool:
     columns = ", ".join(
-        f'CAST(? AS {kind}) AS "{name}"' if value is None else f'? AS "{name}"'
+        f'CAST(? AS {kind}) AS "{name}"'
+        if value is None or isinstance(value, Special)
+        else f'? AS "{name}"'
         for name, kind, value in zip(names, types, values, strict=True)
     )
     sql = f"SELECT ({condition}) IS TRUE FROM (SELECT {columns or 1})"
@@ -106,6 +110,9 @@ def domain(query: Query, database: brute.Database, *, wide: int = 0) -> brute.Do
         if family is Family.INTEGER:
             near = {v + n for v in occurring for n in range(-TOGETHER, TOGETHER + 1)}
             found: list[object] = sorted({*near, *(range(-wide, wide + 1) if wide else ())})
+        elif any(isinstance(v, Special) for v in occurring):
+            places = {place_of(v) + n for v in occurring for n in range(-TOGETHER, TOGETHER + 1)}
+            found = [Special("?", place, True) for place in sorted(places)]
         elif family is Family.DATE:
             steps = [timedelta(days=n) for n in range(-TOGETHER, TOGETHER + 1)]
             found = sorted({v + step for v in occurring for step in steps})
@@ -207,9 +214,10 @@ def universe(tables: Iterable[Table]) -> dict[str, list[Row]]:
     for table in tables:
         choices: list[Sequence[object]] = []
         for column in table.columns:
-            values: list[object] = (
-                ["o", "p", "pa", "q"] if column.type.family is Family.TEXT else [-1, 0, 1, 2, 3]
-            )
+            values: list[object] = {
+                Family.TEXT: ["o", "p", "pa", "q"],
+                Family.DATE: list(DAYS.values),
+            }.get(column.type.family, [-1, 0, 1, 2, 3])
             choices.append([*values, None] if column.nullable else values)
         found[table.label] = list(product(*choices))
     return found

@@ -2,9 +2,10 @@
 
 - `databases(private=…)` draws a `TinyDatabase`: a catalog of 1 to 3 tables of 1 to 3 columns, with
   keys or none, private or public, and rows that obey the keys. Columns called a and b are INTEGER,
-  c is VARCHAR, whatever the table, so columns of one name can be joined.
+  c is VARCHAR, d is DATE with its infinities, whatever the table, so columns of one name can be
+  joined.
 - `queries(schema, features)` draws SQL text over a catalog. `Features` switches parts of the
-  language on; whatever is drawn is accepted by `sqlrs.compile.compile_query`.
+  language on; whatever is drawn is accepted by `sqlrs.compiler.compile.compile_query`.
 - `rows_of(table)` draws rows of one table.
 - `load(database)` gives a DuckDB connection that holds the data, to run the SQL as it is.
 """
@@ -19,12 +20,17 @@ import duckdb
 from hypothesis import strategies as st
 
 from sqlrs.catalog import Catalog, Column, ColumnType, Family, Table
+from tests.special import DAYS
 
 INTEGER = ColumnType(Family.INTEGER, "INTEGER")
 TEXT = ColumnType(Family.TEXT, "VARCHAR")
-_TYPES = {"a": INTEGER, "b": INTEGER, "c": TEXT}
+DATE = DAYS.type
+_TYPES = {"a": INTEGER, "b": INTEGER, "c": TEXT, "d": DATE}
+_DOMAINS = {INTEGER: (0, 1, 2), TEXT: ("p", "q"), DATE: DAYS.values}
 _NUMBERS = ["0", "1", "2", "3"]
 _TEXTS = ["'p'", "'q'", "'r'"]
+_DATES = ["DATE '2024-02-28'", "'2024-02-29'", "DATE '2024-03-01'"]
+_LITERALS = {INTEGER: _NUMBERS, TEXT: _TEXTS, DATE: _DATES}
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 Row = tuple[Any, ...]
 
@@ -58,7 +64,7 @@ def schemas(draw: Draw, private: bool | None = None, keys: bool | None = None) -
     """Catalogs of 1 to 3 tables; ``private`` and ``keys`` fix what else is drawn."""
     tables = []
     for name in ["r", "s", "t"][: draw(st.sampled_from([2, 1, 3]))]:
-        names = sorted(draw(st.sets(st.sampled_from("abc"), min_size=1, max_size=3)))
+        names = sorted(draw(st.sets(st.sampled_from("abcd"), min_size=1, max_size=3)))
         key = None
         if draw(st.booleans()) if keys is None else keys:
             key = draw(st.sets(st.sampled_from(names), min_size=1))
@@ -79,7 +85,7 @@ def rows_of(draw: Draw, table: Table, max_rows: int = 5) -> list[Row]:
     """Rows of one table: NULLs where it allows them, duplicates where no key forbids them."""
     values = []
     for column in table.columns:
-        domain = st.sampled_from(["p", "q"] if column.type is TEXT else [0, 1, 2])
+        domain = st.sampled_from(_DOMAINS[column.type])
         values.append(st.none() | domain if column.nullable else domain)
     # A size drawn first: left to themselves, lists are mostly short and joins mostly empty.
     size = draw(st.sampled_from([max_rows, max_rows // 2, 1, 0]))
@@ -241,7 +247,12 @@ class _Writer:
 
     def filter(self, columns: list[tuple[str, ColumnType]]) -> str:
         name, kind = self.pick(*columns)
-        number, text = self.pick(*_NUMBERS), self.pick(*_TEXTS)
+        number, text, day = (self.pick(*literals) for literals in (_NUMBERS, _TEXTS, _DATES))
+        if kind is DATE:
+            return self.pick(
+                f"{name} = {day}", f"{name} <> {day}", f"{name} IS NULL", f"{name} IS NOT NULL",
+                f"({name} > {day} OR {name} IS NULL)", f"{name} < {day}", f"{name} >= {day}",
+            )  # fmt: skip
         if kind is TEXT:
             return self.pick(
                 f"{name} = {text}", f"{name} <> {text}", f"{name} LIKE '%p%'", f"{name} IS NULL",
@@ -262,9 +273,9 @@ class _Writer:
         operator = self.pick("<", "<=", ">", ">=")
         other = self.pick(
             *[name for name, t in self.columns if t == kind],
-            *(_TEXTS if kind is TEXT else _NUMBERS),
+            *_LITERALS[kind],
         )
-        low, high = (_TEXTS[0], _TEXTS[1]) if kind is TEXT else ("1", "2")
+        low, high = ("1", "2") if kind is INTEGER else _LITERALS[kind][:2]
         return self.pick(
             f"{one} {operator} {other}", f"{other} {operator} {one}",
             f"NOT {one} {operator} {other}", f"{one} BETWEEN {low} AND {other}",
@@ -274,6 +285,10 @@ class _Writer:
     def general(self) -> str:
         one, kind = self.pick(*self.columns)
         other = self.pick(*[name for name, t in self.columns if t == kind])
+        if kind is DATE:
+            return self.pick(
+                f"({one} < {other} OR {one} IS NULL)", f"{one} IS DISTINCT FROM {other}"
+            )
         if kind is TEXT:
             return self.pick(
                 f"{one} || {other} <> 'pq'", f"({one} < {other} OR {one} IS NULL)",

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from sqlrs.cli import main
-from sqlrs.patterns import pattern_sql
+from sqlrs.graphs.patterns import pattern_sql
 
 EDGES = "# a comment\n" + "".join(
     f"{a}\t{b}\n" for a in range(12) for b in range(12) if a != b and (a * b) % 3 != 1

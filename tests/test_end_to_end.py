@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from sqlrs.catalog import Catalog, Column, ColumnType, Family, Table
 from sqlrs.noise import PolyLaplace
-from sqlrs.release import Settings
-from sqlrs.residuals import Members
+from sqlrs.residuals.residual import Members
 from sqlrs.sensitivity.local import local_bound
 from sqlrs.sensitivity.refined import refined_sensitivity, released_sensitivity
 from sqlrs.sensitivity.residual import residual_sensitivity
+from sqlrs.settings import Settings
 from tests import brute
 from tests.engine_fixtures import BothEngines
 from tests.sql_cases import Case, declared, universe

@@ -51,3 +51,12 @@ def test_rows_beyond_a_value_are_a_running_sum(db: sqlrs.Database) -> None:
         "  reason: there is no boundary: every result counts; "
         "rows beyond a value are a running sum",
     ]
+
+
+def test_a_public_count_has_no_noise_to_explain() -> None:
+    with duckdb.connect() as connection:
+        connection.execute("CREATE TABLE region (id INTEGER)")
+        with sqlrs.connect(connection, public=["region"]) as database:
+            shown = str(database.explain("SELECT count(*) FROM region"))
+    assert "noise: none; every table is public, so the count is exact and costs nothing" in shown
+    assert "standard error" not in shown

@@ -6,9 +6,9 @@ from itertools import permutations
 
 from hypothesis import given, settings
 
-from sqlrs.isomorphism import representatives
 from sqlrs.query import Comparison, Constant, Inequality, Query, Term, Variable
-from sqlrs.residuals import Residual, Residuals, subsets
+from sqlrs.residuals.isomorphism import representatives
+from sqlrs.residuals.residual import Residual, Residuals, subsets
 from tests.builders import PATTERNS, atom, pattern, query, table
 from tests.test_residuals import small_queries
 

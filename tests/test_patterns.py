@@ -8,7 +8,7 @@ import duckdb
 import pytest
 
 from sqlrs.errors import UsageError
-from sqlrs.patterns import pattern_edges, pattern_sql
+from sqlrs.graphs.patterns import pattern_edges, pattern_sql
 
 
 @pytest.mark.parametrize(

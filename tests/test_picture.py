@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
-from sqlrs.picture import draw
-from sqlrs.residuals import Residuals
+from sqlrs.owner.picture import draw
+from sqlrs.residuals.residual import Residuals
 from tests.builders import PATTERNS, atom, pattern, query, table
 
 SVG = "{http://www.w3.org/2000/svg}"

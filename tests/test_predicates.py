@@ -13,13 +13,13 @@ import pytest
 import sqlrs
 from sqlrs.catalog import Catalog
 from sqlrs.cli import main
+from sqlrs.compiler.simplify import Contradiction
 from sqlrs.config import Config
 from sqlrs.errors import EngineFailed, UsageError
-from sqlrs.explain import Explanation
 from sqlrs.ledger import MemoryLedger
+from sqlrs.owner.explain import Explanation
 from sqlrs.procedures import Definition
-from sqlrs.release import Settings
-from sqlrs.simplify import Contradiction
+from sqlrs.settings import Settings
 from tests.builders import table
 
 WITHIN = (

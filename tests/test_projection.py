@@ -9,10 +9,10 @@ from math import prod
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from sqlrs.compile import compile_query
+from sqlrs.compiler.compile import compile_query
 from sqlrs.noise import PolyLaplace
 from sqlrs.query import Query
-from sqlrs.residuals import Members, Residuals
+from sqlrs.residuals.residual import Members, Residuals
 from sqlrs.sensitivity.refined import reached, released_sensitivity
 from sqlrs.sensitivity.residual import residual_sensitivity
 from tests.sql_cases import Case

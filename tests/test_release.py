@@ -7,16 +7,18 @@ import logging
 import traceback
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from decimal import Decimal
 
 import duckdb
 import pytest
+from sqlglot import exp
 
 from sqlrs.answer import Answer
 from sqlrs.catalog import Catalog
-from sqlrs.engines.base import Engine, Snapshot
+from sqlrs.compiled import Compiled
+from sqlrs.engines.base import Engine, Row, Snapshot, one_integer
 from sqlrs.engines.open import open_engine
 from sqlrs.errors import (
     BudgetExhausted,
@@ -27,12 +29,14 @@ from sqlrs.errors import (
     UsageError,
 )
 from sqlrs.ledger import MemoryLedger
-from sqlrs.measure import measure
+from sqlrs.measuring.measure import measure
+from sqlrs.mechanisms import mechanism_named
 from sqlrs.noise import PolyLaplace
-from sqlrs.release import Compiled, Request, Settings, release, wanted_by
-from sqlrs.residuals import Residuals
+from sqlrs.release import release
+from sqlrs.residuals.residual import Residuals
 from sqlrs.sensitivity.refined import reached, released_sensitivity
 from sqlrs.sensitivity.steps import compile_recursion
+from sqlrs.settings import Request, Settings
 from tests import brute
 from tests.builders import atom, query, table
 from tests.noise.sources import SeededBits
@@ -54,12 +58,13 @@ def engine() -> Iterator[Engine]:
 
 @dataclass
 class Watched:
-    """An engine that notes what was spent when data was first read, and can be told to fail."""
+    """An engine that notes what was spent when data was read, and can be told to fail then."""
 
     engine: Engine
     ledger: MemoryLedger
     failure: BaseException | None = None
     spent_at_reads: list[Decimal] = field(default_factory=list)
+    keeps_schema: bool = True
 
     @property
     def dialect(self) -> str:
@@ -70,11 +75,29 @@ class Watched:
 
     @contextmanager
     def snapshot(self) -> Iterator[Snapshot]:
-        self.spent_at_reads.append(self.ledger.spent())
-        if self.failure is not None:
-            raise self.failure
         with self.engine.snapshot() as snapshot:
-            yield snapshot
+            yield WatchedSnapshot(snapshot, self)
+
+
+@dataclass
+class WatchedSnapshot:
+    snapshot: Snapshot
+    watched: Watched
+
+    def catalog(self) -> Catalog:
+        return self.snapshot.catalog()
+
+    def scalar(self, statement: exp.Expression) -> int:
+        return one_integer(self.rows(statement))
+
+    def rows(self, statement: exp.Expression) -> list[Row]:
+        self.watched.spent_at_reads.append(self.watched.ledger.spent())
+        if self.watched.failure is not None:
+            raise self.watched.failure
+        return self.snapshot.rows(statement)
+
+    def interrupt(self) -> None:
+        self.snapshot.interrupt()
 
 
 def ask(engine: object, ledger: MemoryLedger, sql: str = PATH, **request: object) -> Answer:
@@ -91,7 +114,7 @@ def test_the_charge_comes_before_the_first_read(engine: Engine) -> None:
     ledger = MemoryLedger(Decimal(1))
     watched = Watched(engine, ledger)
     answer = ask(watched, ledger)
-    assert watched.spent_at_reads == [Decimal("0.5")]
+    assert set(watched.spent_at_reads) == {Decimal("0.5")}
     assert answer.epsilon == Decimal("0.5")
     assert [r.outcome for r in ledger.history()] == ["released"]
 
@@ -175,10 +198,11 @@ def test_an_identical_request_is_answered_from_the_record(engine: Engine) -> Non
     ledger = MemoryLedger(Decimal(1))
     watched = Watched(engine, ledger)
     first = ask(watched, ledger)
+    reads = len(watched.spent_at_reads)
     again = ask(watched, ledger, "select COUNT(*) from edge AS a, edge AS b where b.src = a.dst")
     assert again == first
     assert ledger.spent() == Decimal("0.5")
-    assert len(watched.spent_at_reads) == 1
+    assert len(watched.spent_at_reads) == reads
     ask(watched, ledger, epsilon="0.25")
     assert ledger.spent() == Decimal("0.75")
 
@@ -201,15 +225,81 @@ def test_an_always_false_query_costs_nothing(engine: Engine) -> None:
     assert watched.spent_at_reads == []
 
 
-def test_a_public_count_has_no_noise(engine: Engine) -> None:
+@pytest.mark.parametrize("mechanism", ["polylaplace", "cauchy"])
+def test_a_public_count_is_exact_and_free(engine: Engine, mechanism: str) -> None:
+    ledger = MemoryLedger(Decimal("0.001"))
     answer = release(
-        Request(sql=PATH, epsilon="0.01"),
+        Request(sql=PATH, epsilon="0.01", mechanism=mechanism, error_bars="0.5"),
         engine=engine,
         catalog=engine.catalog().declare(public=["edge"]),
-        ledger=MemoryLedger(),
+        ledger=ledger,
         settings=Settings(),
     )
-    assert answer.value == TRUE_COUNT
+    assert (answer.value, answer.epsilon, answer.mechanism) == (TRUE_COUNT, Decimal(0), "exact")
+    assert answer.error_bars is not None
+    assert (answer.error_bars.low, answer.error_bars.high) == (TRUE_COUNT, TRUE_COUNT)
+    assert ledger.history() == ()
+
+
+def test_one_private_table_makes_a_count_private() -> None:
+    connection = duckdb.connect(config={"threads": 1})
+    connection.execute("CREATE TABLE visit (person BIGINT); INSERT INTO visit VALUES (1), (2)")
+    connection.execute("CREATE TABLE person (id BIGINT PRIMARY KEY); INSERT INTO person VALUES (1)")
+    opened = open_engine(connection)
+    catalog = opened.catalog().declare(public=["person"])
+    for sql in (
+        "SELECT count(*) FROM person p JOIN visit v ON v.person = p.id",
+        "SELECT count(*) FROM person p WHERE EXISTS (SELECT 1 FROM visit v WHERE v.person = p.id)",
+        "SELECT count(*) FROM person p WHERE p.id IN (SELECT person FROM visit)",
+        "SELECT count(DISTINCT p.id) FROM person p, visit v",
+    ):
+        ledger = MemoryLedger()
+        answer = release(
+            Request(sql=sql, epsilon="0.5"),
+            engine=opened,
+            catalog=catalog,
+            ledger=ledger,
+            settings=Settings(),
+        )
+        assert (answer.epsilon, answer.mechanism) == (Decimal("0.5"), "polylaplace"), sql
+        assert ledger.spent() == Decimal("0.5")
+    opened.close()
+
+
+def test_a_public_count_that_fails_charges_nothing(engine: Engine) -> None:
+    ledger = MemoryLedger()
+    with pytest.raises(EngineFailed) as caught:
+        release(
+            Request(sql=f"{PATH} WHERE CAST('x' || a.src AS BIGINT) > 0", epsilon="1"),
+            engine=engine,
+            catalog=engine.catalog().declare(public=["edge"]),
+            ledger=ledger,
+            settings=Settings(),
+        )
+    assert "budget" not in caught.value.message
+    assert ledger.history() == ()
+
+
+@pytest.mark.parametrize(
+    "clauses", ["ORDER BY 1", "LIMIT 1001", "ORDER BY 1 DESC NULLS LAST LIMIT 1 OFFSET 0"]
+)
+def test_clauses_after_a_count_change_neither_the_price_nor_the_record(
+    engine: Engine, clauses: str
+) -> None:
+    ledger = MemoryLedger(Decimal("0.5"))
+    first = ask(engine, ledger)
+    assert ask(engine, ledger, f"{PATH} {clauses}") == first
+    assert ledger.spent() == Decimal("0.5")
+
+
+@pytest.mark.parametrize("clauses", ["LIMIT 0", "OFFSET 1", "HAVING count(*) > 3"])
+def test_what_may_leave_no_row_is_refused_before_the_charge(engine: Engine, clauses: str) -> None:
+    ledger = MemoryLedger()
+    watched = Watched(engine, ledger)
+    with pytest.raises(QueryRefused):
+        ask(watched, ledger, f"{PATH} {clauses}")
+    assert watched.spent_at_reads == []
+    assert ledger.history() == ()
 
 
 def test_no_private_value_in_logs_or_representations(
@@ -273,9 +363,10 @@ def _freeze(monkeypatch: pytest.MonkeyPatch, engine: Engine) -> None:
     """Compile and measure once, since neither the query nor the data changes between releases."""
     compiled = Compiled.of(PATH, engine.catalog(), Settings())
     assert isinstance(compiled, Compiled)
-    wanted = wanted_by(PolyLaplace(Decimal(1), 5), compiled.residuals)
+    wanted = mechanism_named("polylaplace", Decimal(1), 5).wanted(compiled.residuals)
     measured = measure(engine, compiled.residuals, wanted)
-    monkeypatch.setattr(Compiled, "of", lambda *_: compiled)
+    monkeypatch.setattr("sqlrs.release.unchanged", lambda *_: nullcontext())
+    monkeypatch.setattr(Compiled, "of", lambda *_, **__: compiled)
     monkeypatch.setattr("sqlrs.release.measure_for", lambda *_, **__: measured)
 
 
@@ -300,5 +391,5 @@ def test_system_randomness_is_used(engine: Engine) -> None:
 
 def test_usage_errors_name_what_to_do() -> None:
     with pytest.raises(UsageError) as caught:
-        Request(sql=PATH, epsilon="1", mechanism="gauss").noise()
+        Request(sql=PATH, epsilon="1", mechanism="gauss").chosen_mechanism()
     assert "polylaplace" in caught.value.describe()

@@ -3,6 +3,7 @@ SELECT
   tables.database_name,
   tables.schema_name,
   tables.table_name,
+  tables.table_oid,
   tables.sql,
   columns.column_name,
   columns.data_type,

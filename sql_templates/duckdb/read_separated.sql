@@ -1,2 +1,6 @@
--- A CSV file: separator, header and types are detected on all rows.
-SELECT * FROM read_csv($path, sample_size = -1);
+-- The rows of a CSV or TSV file by its schema; nothing is detected, and a row that does not fit fails.
+SELECT * FROM read_csv(
+  $path,
+  auto_detect = false, header = $header, columns = $columns,
+  delim = $delimiter, quote = $quote, escape = $quote, comment = '', hive_partitioning = false
+);

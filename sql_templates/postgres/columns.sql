@@ -16,6 +16,7 @@ WITH RECURSIVE base_types (declared, base) AS (
 SELECT
   space.nspname,
   class.relname,
+  class.oid,
   attribute.attname,
   format_type(type.oid, NULL),
   CASE WHEN collation_of.oid <> 'pg_catalog."default"'::regcollation

@@ -6,6 +6,7 @@
 --   jit                          compiling costs more than it saves on these statements
 --   enable_mergejoin             steps have no order and no statistics: what looks cheap to merge has to be sorted
 --   enable_memoize               a cache of nested loops is taken to hit where it never does (PostgreSQL 14 on)
+--   client_connection_check…     a statement ends when the program that asked for it was killed
 --   work_mem                     room for the hash tables of joins and groups
 SELECT
   set_config('search_path', %(search_path)s, true),
@@ -15,5 +16,10 @@ SELECT
   set_config('jit', 'off', true),
   set_config('enable_mergejoin', 'off', true),
   (SELECT set_config(name, 'off', true) FROM pg_catalog.pg_settings WHERE name = 'enable_memoize'),
+  (
+    SELECT set_config(name, '2s', true)
+    FROM pg_catalog.pg_settings
+    WHERE name = 'client_connection_check_interval'
+  ),
   set_config('work_mem', greatest(pg_size_bytes(current_setting('work_mem')) / 1024, 65536)::text, true),
   set_config('statement_timeout', coalesce(%(timeout)s, current_setting('statement_timeout')), true)

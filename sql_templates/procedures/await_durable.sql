@@ -19,8 +19,9 @@ BEGIN
       false, 'sqlrs', repeat(' ', 2 * current_setting('wal_block_size')::integer)
     );
   END IF;
-  WHILE pg_current_wal_flush_lsn() < place LOOP
-    IF clock_timestamp() > since + patience THEN
+  LOOP
+    EXIT WHEN pg_current_wal_flush_lsn() >= place;
+    IF place IS NULL OR clock_timestamp() > since + patience THEN
       RAISE EXCEPTION 'the charge does not reach the disk';
     END IF;
     PERFORM pg_sleep(0.005);

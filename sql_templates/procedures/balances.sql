@@ -1,11 +1,11 @@
 -- Every budget with what is spent of it, and the part of that which the journal explains.
--- The rest was charged by calls that failed or that their callers rolled back.
+-- The rest was charged by calls that failed or that their callers rolled back. NULL: it is not certain what is spent.
 CREATE OR REPLACE VIEW sqlrs.balances AS
 SELECT
   budget.kind,
   budget.name,
   budget.cap,
-  pg_catalog.pg_sequence_last_value(budget.spent) * 1e-12 AS spent,
+  sqlrs.spent_units(budget.kind, budget.name, budget.spent) * 1e-12 AS spent,
   coalesce(
     (
       SELECT sum(release.epsilon)

@@ -1,3 +1,2 @@
 -- What is created from here on belongs to the owner.
 SET LOCAL ROLE {owner};
-SET LOCAL search_path = pg_catalog;

@@ -6,14 +6,11 @@ LANGUAGE plpgsql
 IMMUTABLE
 AS $sqlrs$
 BEGIN
-  IF epsilon IS NULL
-    OR epsilon NOT BETWEEN 0.000001 AND 1000
-    OR epsilon <> round(epsilon, 12)
-  THEN
+  IF (epsilon BETWEEN 0.000001 AND 1000 AND epsilon = round(epsilon, 12)) IS NOT TRUE THEN
     RAISE EXCEPTION 'epsilon must be a decimal number from 0.000001 to 1000 with at most 12 decimals'
     USING ERRCODE = '22023', HINT = 'such as 1 or 0.5';
   END IF;
-  IF epsilon < least_epsilon THEN
+  IF (epsilon >= least_epsilon) IS NOT TRUE THEN
     RAISE EXCEPTION 'epsilon must be at least % for this query', trim_scale(least_epsilon)
     USING
       ERRCODE = '22023',

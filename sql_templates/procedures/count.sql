@@ -28,13 +28,21 @@ DECLARE
   this_query CONSTANT text := {query};
   this_noise CONSTANT text := {mechanism};
   shape CONSTANT integer := {shape};
+  facts CONSTANT jsonb := {facts};
+  changed text;
   ratio numeric;
-  charged pg_lsn;
+  charged record;
   measured numeric[];
   sensitivity record;
   failed boolean := false;
 BEGIN
   PERFORM sqlrs.check_epsilon(asked, {least_epsilon});
+  -- An older snapshot may show rows that the catalog of today reads differently; and at the level SERIALIZABLE the
+  -- server shows which rows a transaction has read.
+  IF (current_setting('transaction_isolation') IN ('read committed', 'read uncommitted')) IS NOT TRUE THEN
+    RAISE EXCEPTION 'a private count is asked at the isolation level READ COMMITTED'
+    USING ERRCODE = '25000', HINT = 'SET TRANSACTION ISOLATION LEVEL READ COMMITTED at its beginning';
+  END IF;
   mechanism := this_noise;
   IF {repeats} THEN
     SELECT release.answer INTO answer
@@ -52,14 +60,26 @@ BEGIN
       RETURN;
     END IF;
   END IF;
-  charged := sqlrs.charge(caller, this_dataset, {name}, asked);
+  changed := sqlrs.changed(facts);
+  IF (changed = '') IS NOT TRUE THEN
+    RAISE EXCEPTION '% has changed since the function was installed', changed
+    USING ERRCODE = '55000', HINT = 'nothing was charged; the data owner installs the function again: sqlrs install';
+  END IF;
+  charged := sqlrs.spend(caller, this_dataset, {name}, asked);
   -- From here on every failure is one error, raised at one place, whatever the data did.
   BEGIN
     ratio := sqlrs.smoothness_ratio(asked, shape);
-    -- The count, then the greatest numbers of results that the bound needs: one statement, one snapshot.
+    -- The count, then the greatest numbers of results that the bound needs: one statement, one snapshot, and in it
+    -- the catalog once more.
     EXECUTE $measure$
+SELECT found.numbers, sqlrs.changed($1)
+FROM (
 {measure}
-    $measure$ INTO STRICT measured;
+) AS found (numbers)
+    $measure$ INTO STRICT measured, changed USING facts;
+    IF (changed = '') IS NOT TRUE THEN
+      RAISE EXCEPTION 'a table has changed since the charge';
+    END IF;
     sensitivity := sqlrs.fold(
       steps => {steps},
       starts => {starts},
@@ -71,11 +91,14 @@ BEGIN
       ratio => ratio
     );
     answer := measured[1] + sqlrs.noise(sensitivity.numerator, sensitivity.places, ratio, shape);
-    INSERT INTO sqlrs.releases (at, analyst, dataset, query, mechanism, epsilon, answer)
+    INSERT INTO sqlrs.releases (
+      at, analyst, dataset, query, mechanism, epsilon, answer, analyst_spent, dataset_spent
+    )
     VALUES (
-      transaction_timestamp(), caller, this_dataset, this_query, this_noise, asked, answer
+      transaction_timestamp(), caller, this_dataset, this_query, this_noise, asked, answer,
+      charged.analyst_spent, charged.dataset_spent
     );
-    PERFORM sqlrs.await_durable(charged);
+    PERFORM sqlrs.await_durable(charged.place);
   EXCEPTION
     WHEN OTHERS OR query_canceled OR assert_failure THEN
       failed := true;

@@ -41,10 +41,10 @@ DECLARE
 BEGIN
   numerator := 0;
   places := 0;
-  IF array_position(t, NULL) IS NOT NULL OR 0 > ANY (t) THEN
+  IF (cardinality(t) >= 0 AND 0 <= ALL (t) AND 'NaN' > ALL (t)) IS NOT TRUE THEN
     RAISE EXCEPTION 'a number of results is missing or negative';
   END IF;
-  IF NOT sqlrs.can_change(steps, starts, answers, t || 0::numeric) THEN
+  IF sqlrs.can_change(steps, starts, answers, t || 0::numeric) IS FALSE THEN
     RETURN;
   END IF;
   FOR g IN 1..tables LOOP
@@ -101,6 +101,9 @@ BEGIN
         vectors[place * width + i] := vector[i];
       END LOOP;
       vector := sqlrs.grow(answers, 1, cardinality(answers), vector);
+      IF weights[total + 1] * vector[width] IS NULL THEN
+        RAISE EXCEPTION 'a bound is missing';
+      END IF;
       numerator := greatest(numerator, weights[total + 1] * vector[width]);
       IF at_edge AND horizon[place + 1] > outside THEN
         outside := horizon[place + 1];

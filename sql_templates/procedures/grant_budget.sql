@@ -5,16 +5,11 @@ LANGUAGE plpgsql
 SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $sqlrs$
-DECLARE
-  counter text;
 BEGIN
   UPDATE sqlrs.budgets SET cap = budget_cap WHERE kind = budget_kind AND name = budget_name;
   IF NOT FOUND THEN
-    counter := format('spent_%s', replace(gen_random_uuid()::text, '-', ''));
-    EXECUTE format('CREATE SEQUENCE sqlrs.%I MINVALUE 0 START WITH 0', counter);
-    PERFORM setval(format('sqlrs.%I', counter)::regclass, 0);
     INSERT INTO sqlrs.budgets (kind, name, cap, spent)
-    VALUES (budget_kind, budget_name, budget_cap, format('sqlrs.%I', counter)::regclass);
+    VALUES (budget_kind, budget_name, budget_cap, sqlrs.counter(budget_kind, budget_name));
   END IF;
 END
 $sqlrs$;

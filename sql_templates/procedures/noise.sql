@@ -29,6 +29,9 @@ BEGIN
   IF numerator = 0 THEN
     RETURN 0;
   END IF;
+  IF (unit > 0 AND step > 0 AND unit + step < 'NaN' AND shape > 1) IS NOT TRUE THEN
+    RAISE EXCEPTION 'there is no noise for such a sensitivity';
+  END IF;
   uniform := sqlrs.random_word();
   high := div(unit, 2 * step) + 1;
   WHILE doubling OR high - low > 1 LOOP

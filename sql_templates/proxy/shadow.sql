@@ -2,12 +2,15 @@
 REVOKE ALL ON SCHEMA public FROM PUBLIC;
 GRANT USAGE ON SCHEMA public TO PUBLIC;
 
+CREATE ROLE analyst LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOINHERIT NOREPLICATION;
+
 CREATE SCHEMA sqlrs;
 GRANT USAGE ON SCHEMA sqlrs TO PUBLIC;
 
--- The proxy writes both settings before it lets a statement read them, each session its own.
+-- All analysts share one role, so that none can find out the others' names. Whose session it is stands in a
+-- setting that only the proxy gives. It writes the other two before it lets a statement read them.
 CREATE VIEW sqlrs.budget AS
-SELECT session_user::text AS analyst,
+SELECT current_setting('sqlrs.analyst') AS analyst,
        nullif(nullif(current_setting('sqlrs.budget', true), ''), 'unlimited')::numeric AS remaining;
 
 CREATE VIEW sqlrs.history AS

@@ -75,9 +75,11 @@ def export(
 def _store(config: Path | None, ledger: str | None) -> StoreLedger:
     from sqlrs.ledger.store import StoreLedger
 
-    url = ledger or (Config.read(config).ledger if config else None)
+    file = config or (None if ledger else options.found())
+    url = ledger or (Config.read(file).ledger if file else None)
     if url is None:
         raise UsageError(
-            "no ledger was named", hint="give --ledger sqlite:///budget.db, or --config FILE"
+            f"{file} names no ledger" if file else "no ledger was named",
+            hint="give --ledger sqlite:///budget.db, or --config FILE with ledger = …",
         )
     return StoreLedger(url)

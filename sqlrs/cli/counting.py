@@ -12,8 +12,8 @@ from sqlrs.cli import options
 from sqlrs.cli.progress import progress_line
 from sqlrs.config import Config
 from sqlrs.database import Database
-from sqlrs.demo import demo_database
-from sqlrs.patterns import pattern_sql
+from sqlrs.graphs.demo import demo_database
+from sqlrs.graphs.patterns import automorphisms, pattern_edges, pattern_sql
 
 Epsilon = Annotated[str, typer.Option(metavar="E", help="The privacy budget of this answer.")]
 Mechanism = Annotated[str, typer.Option(metavar="polylaplace|cauchy", help="The noise.")]
@@ -45,8 +45,16 @@ def graph(
     pattern: Annotated[
         str, typer.Argument(help="triangle, starK, pathK, cycleK, square, two_triangles, cliqueK.")
     ],
-    file: Annotated[str, typer.Argument(help="A SNAP edge list.")],
+    file: Annotated[
+        str, typer.Argument(help="A SNAP edge list, or a CSV, TSV or Parquet file of two columns.")
+    ],
     epsilon: Epsilon,
+    undirected: Annotated[
+        bool,
+        typer.Option(
+            "--undirected", help="Read each edge both ways, and protect it as one: two rows."
+        ),
+    ] = False,
     mechanism: Mechanism = "polylaplace",
     shape: Shape = None,
     error_bars: ErrorBars = None,
@@ -59,13 +67,39 @@ def graph(
     sql = pattern_sql(pattern)
     gathered = Config(
         tables={"edge": file},
+        graphs={"edge": "undirected" if undirected else "directed"},
         memory_limit=memory_limit,
         temp_directory=temp_directory,
         timeout=timeout,
     )
     with gathered.open() as database:
+        for line in _how_read(pattern, undirected):
+            print(f"sqlrs: {line}", file=sys.stderr)
         answer = _ask(database, sql, epsilon, mechanism, shape, error_bars)
     show(answer, json)
+
+
+def _how_read(pattern: str, undirected: bool) -> tuple[str, str]:
+    """How a graph is read, and how often an occurrence counts; nothing of it looks at the file."""
+    edges = pattern_edges(pattern)
+    both_ways = automorphisms(edges, undirected=True)
+    if undirected:
+        return (
+            "read as undirected edges, each both ways, repetitions removed; "
+            "one undirected edge (two rows) is protected",
+            f"each {pattern} counts {_times(both_ways)}",
+        )
+    one_way = automorphisms(edges, undirected=False)
+    return (
+        "read as directed edges src → dst, repetitions removed; one row is protected; "
+        "give --undirected if the edges have no direction",
+        f"each directed {pattern} counts {_times(one_way)}; where the file holds both directions "
+        f"of its edges, each {pattern} counts {_times(both_ways)}",
+    )
+
+
+def _times(number: int) -> str:
+    return "once" if number == 1 else f"{number} times"
 
 
 def demo(
@@ -88,7 +122,7 @@ def demo(
 
 def read_sql(sql: str) -> str:
     """The query's text, from standard input where it is a dash."""
-    return sys.stdin.read() if sql == "-" else sql
+    return options.read_input() if sql == "-" else sql
 
 
 def show(answer: Answer, json: bool) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,8 +13,10 @@ import typer
 from sqlrs.config import Config
 from sqlrs.errors import UsageError
 
+FOUND = Path("sqlrs.toml")
+"""The configuration that is read where no option names one or the data."""
 _PANEL = "Data"
-_DATA = ("db", "table", "private", "public", "key", "config")
+_DATA = ("db", "table", "types", "undirected", "private", "public", "key", "config")
 
 Sql = Annotated[
     str, typer.Argument(metavar="SQL", help="The counting query; - reads it from stdin.")
@@ -30,6 +33,24 @@ TableFiles = Annotated[
         "--table",
         metavar="NAME=FILE",
         help="A CSV, TSV, Parquet or SNAP edge list file. Repeatable.",
+        rich_help_panel=_PANEL,
+    ),
+]
+Types = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME='COL TYPE, …'",
+        help="The columns of a CSV or TSV file; inferred once and recorded beside it without this. "
+        "Repeatable.",
+        rich_help_panel=_PANEL,
+    ),
+]
+Undirected = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME[,…]",
+        help="Tables whose file lists undirected edges: each is read both ways and protected "
+        "as one.",
         rich_help_panel=_PANEL,
     ),
 ]
@@ -56,7 +77,10 @@ Key = Annotated[
 ConfigFile = Annotated[
     Path | None,
     typer.Option(
-        "--config", metavar="FILE", help="A TOML file with all of this.", rich_help_panel=_PANEL
+        "--config",
+        metavar="FILE",
+        help="A TOML file with all of this; ./sqlrs.toml if no option names the data.",
+        rich_help_panel=_PANEL,
     ),
 ]
 Ledger = Annotated[
@@ -125,6 +149,8 @@ def gather(
     *,
     db: Db = None,
     table: TableFiles = None,
+    types: Types = None,
+    undirected: Undirected = None,
     private: Private = None,
     public: Public = None,
     key: Key = None,
@@ -137,7 +163,11 @@ def gather(
     plan: Plan = None,
     solver: Solver = False,
 ) -> Config:
-    """The configuration file, if one was named, with the command line's options on top."""
+    """The configuration file, named or found, with the command line's options on top."""
+    if config is None and not db and not table:
+        # Data named on the command line stands alone: what a file that lies around declares
+        # public or a key was said of other data.
+        config = found()
     base = Config.read(config) if config else Config()
     if db and not table:
         base = base.override(tables=None)
@@ -147,6 +177,8 @@ def gather(
     return base.override(
         db=db,
         tables=dict(_pair("--table", text) for text in table or []),
+        types={**base.types, **dict(_pair("--types", text) for text in types or [])},
+        graphs={**base.graphs, **dict.fromkeys(_names(undirected), "undirected")},
         private=_names(private),
         public=_names(public),
         keys=keys,
@@ -158,6 +190,26 @@ def gather(
         plan=plan,
         solver=solver,
     )
+
+
+def found() -> Path | None:
+    """The configuration in the current directory, if there is one; the user is told."""
+    if not FOUND.is_file():
+        return None
+    print(f"sqlrs: reading ./{FOUND}", file=sys.stderr)
+    return FOUND
+
+
+def read_input(*, one_line: bool = False) -> str:
+    """What was piped in, as text."""
+    if sys.stdin is None:
+        raise UsageError("standard input is closed")
+    try:
+        text = sys.stdin.readline() if one_line else sys.stdin.read()
+        # Some editors put a mark before the text.
+        return text.removeprefix("\ufeff")
+    except UnicodeDecodeError:
+        raise UsageError("standard input is not text in UTF-8") from None
 
 
 def _pair(option: str, text: str) -> tuple[str, str]:

@@ -12,9 +12,9 @@ from sqlrs.cli import options
 from sqlrs.cli.counting import Mechanism, Shape, read_sql
 from sqlrs.cli.progress import progress_line
 from sqlrs.config import Config
-from sqlrs.diagnose import Diagnosis, decimal_text
 from sqlrs.errors import QueryRefused, UsageError
-from sqlrs.explain import Explanation
+from sqlrs.owner.diagnose import Diagnosis, decimal_text
+from sqlrs.owner.explain import Explanation
 
 
 @options.with_data("plan", "solver")
@@ -33,15 +33,15 @@ def explain(
     ] = None,
 ) -> None:
     """Show the query graph, its residuals with their plans, and the error to expect."""
-    with data.open() as database:
+    with data.open(schema_only=True) as database:
         explanation = database.explain(read_sql(sql), epsilon, mechanism=mechanism, shape=shape)
-    print(explanation)
     if svg is not None and isinstance(explanation, Explanation):
-        aliases = frozenset((residual or "").split(",")) - {""}
-        unknown = aliases - {atom.alias for atom in explanation.query.atoms}
-        if unknown:
-            raise UsageError(f"the query has no table called {', '.join(sorted(unknown))}")
-        svg.write_text(explanation.svg(aliases), encoding="utf-8")
+        picture = explanation.svg(frozenset((residual or "").split(",")) - {""})
+        try:
+            svg.write_text(picture, encoding="utf-8")
+        except OSError as error:
+            raise UsageError(f"cannot write {svg}: {error.strerror}") from None
+    print(explanation)
 
 
 @options.with_data("plan", "solver")
@@ -53,9 +53,7 @@ def sql(
     ] = None,
 ) -> None:
     """Print the SQL statement of the count and of each residual."""
-    if dialect not in (None, "duckdb", "postgres", "spark"):
-        raise UsageError(f"there is no dialect {dialect!r}", hint="duckdb, postgres or spark")
-    with data.open() as database:
+    with data.open(schema_only=True) as database:
         found = database.sql(read_sql(sql), dialect)
     print("\n\n".join(map(str, found)) if found else "-- no statement: the count is always 0")
 

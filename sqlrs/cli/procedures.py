@@ -1,7 +1,8 @@
-"""``sqlrs install``, ``sqlrs installed`` and ``sqlrs uninstall``: functions inside PostgreSQL."""
+"""``sqlrs install``, ``installed``, ``uninstall``, ``hide-statistics``: inside PostgreSQL."""
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
@@ -13,6 +14,7 @@ from sqlrs.ledger.base import parse_cap
 from sqlrs.noise import DEFAULT_SHAPE
 
 Name = Annotated[str, typer.Option(metavar="NAME", help="The function is called sqlrs.NAME.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the script only.")]
 Server = Annotated[str, typer.Option("--db", metavar="URL", help="postgresql://…")]
 
 
@@ -39,7 +41,7 @@ def install(
     owner: Annotated[
         str, typer.Option(metavar="ROLE", help="Owns all functions; made where missing.")
     ] = "sqlrs_owner",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the script only.")] = False,
+    dry_run: DryRun = False,
     db: options.Db = None,
     private: options.Private = None,
     public: options.Public = None,
@@ -54,8 +56,7 @@ def install(
     gathered = options.gather(
         config=config, db=db, table=None, private=private, public=public, key=key, plan=plan
     )
-    if gathered.db is None or not gathered.db.startswith("postgres"):
-        raise UsageError("functions are installed into PostgreSQL", hint="--db postgresql://…")
+    server = _postgres(gathered.db)
     with gathered.open() as database:
         definition = Definition.of(
             read_sql(sql),
@@ -65,6 +66,7 @@ def install(
             shape=shape,
             repeats=repeats,
             settings=database.settings,
+            declared_keys=gathered.keys,
         )
     grants = Grants(
         owner=owner,
@@ -75,9 +77,10 @@ def install(
     if dry_run:
         print(install_script(definition, grants), end="")
         return
-    run(gathered.db, definition, grants)
+    run(server, definition, grants)
     print(f"installed: SELECT * FROM sqlrs.{name}(epsilon => …)")
     print(f"epsilon from {definition.least_epsilon:f}, charged to dataset {definition.dataset}")
+    _warn(server)
 
 
 def installed(db: Server) -> None:
@@ -85,6 +88,7 @@ def installed(db: Server) -> None:
     from sqlrs.procedures.install import balances
     from sqlrs.procedures.install import installed as listed
 
+    _postgres(db)
     for one in listed(db):
         print(
             f"{one.name}  dataset {one.dataset}  shape {one.shape}  epsilon from "
@@ -92,10 +96,12 @@ def installed(db: Server) -> None:
             f"for {', '.join(one.roles) or 'nobody'}\n    {one.sql}"
         )
     for balance in balances(db):
+        spent = "unknown (see sqlrs.restore_spent)" if balance.spent is None else balance.spent
         print(
-            f"{balance.kind} {balance.name}: cap {balance.cap:f}, spent {balance.spent:f}, "
+            f"{balance.kind} {balance.name}: cap {balance.cap:f}, spent {spent}, "
             f"of that {balance.recorded:f} on recorded answers"
         )
+    _warn(db)
 
 
 def uninstall(
@@ -109,6 +115,7 @@ def uninstall(
     from sqlrs.procedures.install import uninstall as drop
     from sqlrs.procedures.install import uninstall_everything
 
+    _postgres(db)
     if (name is None) == (not everything):
         raise UsageError("say what to remove", hint="give either --name NAME or --everything")
     if name is None:
@@ -117,3 +124,31 @@ def uninstall(
     else:
         drop(db, name)
         print(f"removed {name}; what was spent stays spent")
+
+
+def hide_statistics(db: Server, dry_run: DryRun = False) -> None:
+    """Take PostgreSQL's counters, sizes and row estimates from everybody: for superusers.
+
+    They tell about private rows. Members of pg_monitor keep them.
+    """
+    from sqlrs.procedures.statistics import hide, hide_script
+
+    if dry_run:
+        print(hide_script(), end="")
+        return
+    hide(db)
+    print("hidden: the statistics are for superusers and members of pg_monitor")
+    _warn(db)
+
+
+def _warn(db: str) -> None:
+    from sqlrs.procedures.statistics import warnings
+
+    for warning in warnings(db):
+        print(f"warning: {warning}", file=sys.stderr)
+
+
+def _postgres(url: str | None) -> str:
+    if url is None or not url.startswith("postgres"):
+        raise UsageError("functions are installed into PostgreSQL", hint="--db postgresql://…")
+    return url

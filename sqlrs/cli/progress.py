@@ -6,13 +6,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from sqlrs.measure import Progress
+from sqlrs.measuring.measure import Progress
 
 
 @contextmanager
 def progress_line() -> Iterator[Progress | None]:
     """A callback that shows the current statement, or None where nobody is watching."""
-    if not sys.stderr.isatty():
+    if sys.stderr is None or not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console

@@ -15,7 +15,7 @@ from sqlrs.errors import UsageError
 if TYPE_CHECKING:
     from sqlrs.proxy.server import Proxy
 
-users_app = typer.Typer(no_args_is_help=True, help="Add and remove the proxy's users.")
+users_app = typer.Typer(no_args_is_help=True, help="Add, list and remove the proxy's users.")
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The user's name.")]
 UsersFile = Annotated[
@@ -37,6 +37,8 @@ def serve(
     ] = _STATE,
     db: options.Db = None,
     table: options.TableFiles = None,
+    types: options.Types = None,
+    undirected: options.Undirected = None,
     private: options.Private = None,
     public: options.Public = None,
     key: options.Key = None,
@@ -49,6 +51,7 @@ def serve(
     from sqlrs.proxy import embedded, serve, serve_file
 
     if user is None:
+        config = config or options.found()
         if config is None:
             raise UsageError("nothing to serve", hint="give --config FILE, or --table and --user")
         serve_file(config, ready=_say)
@@ -57,6 +60,8 @@ def serve(
         config=config,
         db=db,
         table=table,
+        types=types,
+        undirected=undirected,
         private=private,
         public=public,
         key=key,
@@ -86,8 +91,28 @@ def add(name: Name, config: options.ConfigFile = None, users: UsersFile = None) 
     """Add a user or change a password, asked for or read from stdin."""
     from sqlrs.proxy import add_user
 
-    password = getpass(f"password of {name}: ") if sys.stdin.isatty() else sys.stdin.readline()
-    add_user(_users_file(config, users), name, password.rstrip("\n"))
+    file = _users_file(config, users)
+    try:
+        if sys.stdin is not None and sys.stdin.isatty():
+            password = getpass(f"password of {name}: ")
+        else:
+            password = options.read_input(one_line=True)
+    except EOFError:
+        password = ""
+    add_user(file, name, password.rstrip("\r\n"))
+
+
+@users_app.command("list")
+def list_users(config: options.ConfigFile = None, users: UsersFile = None) -> None:
+    """Print the names of all users, one a line."""
+    from sqlrs.proxy.users import read_users
+
+    file = _users_file(config, users)
+    names = sorted(read_users(file))
+    if not names:
+        print(f"sqlrs: {file} names no user", file=sys.stderr)
+    for name in names:
+        print(name)
 
 
 @users_app.command("remove")
@@ -101,9 +126,12 @@ def remove(name: Name, config: options.ConfigFile = None, users: UsersFile = Non
 def _users_file(config: Path | None, users: Path | None) -> Path:
     from sqlrs.proxy import ProxyConfig
 
-    if users is None and config is None:
+    if users is not None:
+        return users
+    config = config or options.found()
+    if config is None:
         raise UsageError("no file of users was named", hint="give --config FILE or --users FILE")
-    return users or ProxyConfig.read(config or Path()).users
+    return ProxyConfig.read(config).users
 
 
 def _say(proxy: Proxy) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Protocol, runtime_checkable
 
@@ -11,9 +12,11 @@ from sqlglot import exp
 
 from sqlrs.catalog import Catalog
 from sqlrs.errors import EngineFailed, UsageError
-from sqlrs.identifiers import column, identifier
+from sqlrs.trees.build import table_of
+from sqlrs.trees.identifiers import column
 
 Row = tuple[object, ...]
+Fetch = Callable[[str], list[Row]]
 
 _NO_INTEGERS = "the database did not answer a statement with the integers it should"
 
@@ -29,16 +32,38 @@ class Snapshot(Protocol):
         """Run a statement and fetch all its rows."""
         ...
 
+    def catalog(self) -> Catalog:
+        """The catalog as it is in this snapshot, without what the owner declared."""
+        ...
+
     def interrupt(self) -> None:
         """Stop the running statement and every later one, from any thread."""
         ...
 
 
+class Source(Protocol):
+    """What can be measured: an engine, or one snapshot of it."""
+
+    @property
+    def dialect(self) -> str:
+        """The dialect of its SQL."""
+        ...
+
+    def snapshot(self) -> AbstractContextManager[Snapshot]:
+        """Begin a snapshot; it ends with the context."""
+        ...
+
+
 @runtime_checkable
 class Engine(Protocol):
-    """A database with the tables. It fails with ``EngineFailed``, stops with ``Interrupted``."""
+    """A database with the tables. It fails with ``EngineFailed``, stops with ``Interrupted``.
+
+    ``keeps_schema``: the statements of a snapshot see the schema of its beginning, whatever others
+    change meanwhile.
+    """
 
     dialect: str
+    keeps_schema: bool
 
     def catalog(self) -> Catalog:
         """Tables, views, types and keys, all tables private until declared otherwise."""
@@ -59,6 +84,47 @@ class Engine(Protocol):
     def close(self) -> None:
         """Give the connection back or close it."""
         ...
+
+
+class LastCatalog:
+    """The catalog read last, and the fingerprint of the schema that it was read from.
+
+    A fingerprint changes with the schema and is had for one statement, so that each release can
+    look at the schema again.
+    """
+
+    def __init__(self, fingerprint: str) -> None:
+        self._fingerprint = fingerprint
+        self._last: tuple[list[Row], Catalog] | None = None
+
+    def get(
+        self, fetch: Fetch, read: Callable[[Fetch], Catalog], *, fixed: bool = False
+    ) -> Catalog:
+        """The catalog of the snapshot in which ``fetch`` runs a text; ``read`` where it is new.
+
+        ``fixed``: nobody can change the schema, so that it need not be looked at twice.
+        """
+        last = self._last
+        if last is not None and fixed:
+            return last[1]
+        now = fetch(self._fingerprint)
+        if last is not None and last[0] == now:
+            return last[1]
+        catalog = read(fetch)
+        self._last = (now, catalog)
+        return catalog
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A snapshot that is open already, in the place of its engine."""
+
+    opened: Snapshot
+    dialect: str
+
+    def snapshot(self) -> AbstractContextManager[Snapshot]:
+        """The snapshot; whoever opened it ends it."""
+        return nullcontext(self.opened)
 
 
 def one_integer(rows: list[Row]) -> int:
@@ -89,22 +155,16 @@ def verify_keys(
 ) -> None:
     """Check declared keys with one statement each; the error names the key and no value."""
     for name, column_sets in keys.items():
-        tables = [table for table in catalog.tables if name in (table.name, table.label)]
-        if not tables:
-            raise UsageError(f"there is no table {name}")
-        for table in tables:
-            table.with_keys(column_sets)
-            for columns in column_sets:
-                source = exp.Table(
-                    this=identifier(table.name),
-                    db=identifier(table.schema) if table.schema else None,
+        table = catalog.named(name)
+        table.with_keys(column_sets)
+        source = table_of(table)
+        for columns in column_sets:
+            if snapshot.rows(_key_is_violated(source, columns)) != [(False,)]:
+                raise UsageError(
+                    f"({', '.join(columns)}) is not a key of table {table.label}: "
+                    "its values repeat or are null",
+                    code="key_violated",
                 )
-                if snapshot.rows(_key_is_violated(source, columns)) != [(False,)]:
-                    raise UsageError(
-                        f"({', '.join(columns)}) is not a key of table {table.label}: "
-                        "its values repeat or are null",
-                        code="key_violated",
-                    )
 
 
 def _key_is_violated(table: exp.Table, columns: Sequence[str]) -> exp.Select:

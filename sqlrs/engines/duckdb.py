@@ -1,13 +1,12 @@
-"""The DuckDB engine: a database file, files loaded into memory, or a connection of the user's."""
+"""The DuckDB engine: a database file, other files as tables, or a connection of the user's."""
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 import threading
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +14,20 @@ import duckdb
 from sqlglot import exp
 
 from sqlrs.catalog import Catalog
-from sqlrs.engines.base import Row, one_integer, verify_keys
+from sqlrs.engines import versions
+from sqlrs.engines.base import Fetch, LastCatalog, Row, one_integer, verify_keys
 from sqlrs.engines.duckdb_catalog import read_catalog
-from sqlrs.engines.files import FilePath, Keys, load_files
+from sqlrs.engines.duckdb_optimizers import MISCOUNTING, SETTING, SwitchedOff
+from sqlrs.engines.file_schema import Declared
+from sqlrs.engines.files import FilePath, Files, open_files
+from sqlrs.engines.session import (
+    carried_settings,
+    duckdb_settings,
+    refuse_temporary,
+    set_statement,
+    try_settings,
+)
+from sqlrs.engines.spill import Spill
 from sqlrs.engines.watch import Outcome, Stop, ctrl_c_interrupts, watched
 from sqlrs.errors import EngineFailed, Interrupted, SqlrsError, UsageError
 from sqlrs.templates import template
@@ -34,9 +44,14 @@ class DuckDBSnapshot:
         self,
         connection: duckdb.DuckDBPyConnection,
         timeout: float | None,
+        read: Callable[[Fetch], Catalog],
+        files: Files,
     ) -> None:
         self._connection = connection
         self._timeout = timeout
+        self._read = read
+        self._files = files
+        self._seen = frozenset[str]()
         self._interrupted = threading.Event()
 
     def scalar(self, statement: exp.Expression) -> int:
@@ -44,8 +59,28 @@ class DuckDBSnapshot:
         return one_integer(self.rows(statement))
 
     def rows(self, statement: exp.Expression) -> list[Row]:
-        """Run a statement and fetch all its rows."""
-        return self.run(statement.sql(dialect="duckdb"))
+        """Run a statement and fetch all its rows, those of files as they were when opened."""
+        files = self._files.read_by(statement)
+        if not files <= self._seen:
+            self._load(files)
+        self._files.require_unchanged(files)
+        found = self.run(statement.sql(dialect="duckdb"))
+        self._files.require_unchanged(files)
+        return found
+
+    def begin(self) -> None:
+        """Begin the read-only transaction."""
+        self.run(template("duckdb/begin.sql"))
+
+    def _load(self, files: frozenset[str]) -> None:
+        """Load the files, and begin anew to see them. Nothing else changes in between.
+
+        Beside files there are only databases that nobody can write to.
+        """
+        self.run(exp.Rollback().sql(dialect="duckdb"))
+        self._files.load(files, self.run)
+        self.begin()
+        self._seen |= files
 
     def run(self, sql: str, parameters: Mapping[str, str] | None = None) -> list[Row]:
         """Run a text and fetch all its rows."""
@@ -59,6 +94,10 @@ class DuckDBSnapshot:
         if outcome.result is None:
             raise self._failure(outcome)
         return outcome.result
+
+    def catalog(self) -> Catalog:
+        """The catalog as it is in this snapshot."""
+        return self._read(self.run)
 
     def interrupt(self) -> None:
         """Stop the running statement and every later one."""
@@ -91,6 +130,7 @@ class DuckDBEngine:
     """A DuckDB database. Snapshots run on duplicates of the connection, several at a time."""
 
     dialect = "duckdb"
+    keeps_schema = True
 
     def __init__(
         self,
@@ -98,20 +138,25 @@ class DuckDBEngine:
         *,
         timeout: float | None = None,
         owned: bool = False,
-        loaded_keys: Keys | None = None,
+        files: Files | None = None,
         further_databases: tuple[str, ...] = (),
-        spill: str | None = None,
+        spill: Spill | None = None,
     ) -> None:
+        versions.DUCKDB.require(duckdb.__version__)
         # A duplicate forgets what USE and SET search_path said on the original.
         database, schema, schemas = _session(connection)
         self._connection = connection if owned else connection.cursor()
+        self._settings, self._temporary = _session_of(connection)
+        self._optimizers = SwitchedOff(self._connection)
+        self._give_back = weakref.finalize(self, self._optimizers.release)
+        self._owned = owned
+        self._closed = False
         self._timeout = timeout
-        self._loaded_keys = loaded_keys or {}
+        self._files = files or Files()
+        self._catalog = LastCatalog(template("duckdb/fingerprint.sql"))
         self._open: set[DuckDBSnapshot] = set()
         self._lock = threading.Lock()
-        self._clean_up = (
-            weakref.finalize(self, shutil.rmtree, spill, ignore_errors=True) if spill else None
-        )
+        self._clean_up = weakref.finalize(self, spill.remove) if spill else None
         self._databases = (database, *further_databases)
         self._search_path = tuple(dict.fromkeys((*schemas, "main")))
         self._homes = [(database, schema), *((d, "main") for d in further_databases)]
@@ -119,29 +164,33 @@ class DuckDBEngine:
     def catalog(self) -> Catalog:
         """Tables, views, types and keys, all tables private until declared otherwise."""
         with self.snapshot() as snapshot:
-            return read_catalog(
-                snapshot.run,
-                databases=self._databases,
-                search_path=self._search_path,
-                loaded_keys=self._loaded_keys,
-            )
+            return snapshot.catalog()
 
     def check_keys(self, catalog: Catalog, keys: Mapping[str, Sequence[Sequence[str]]]) -> None:
-        """Verify declared keys on the data; a violation is a UsageError."""
-        with self.snapshot() as snapshot:
-            verify_keys(snapshot, catalog, keys)
+        """Verify declared keys on the data; a violation is a UsageError.
+
+        A file whose rows do not fit its schema has no rows that could be released: every release
+        from it fails, after its charge.
+        """
+        for table, column_sets in keys.items():
+            try:
+                with self.snapshot() as snapshot:
+                    verify_keys(snapshot, catalog, {table: column_sets})
+            except EngineFailed as error:
+                if error.code != "file_unfit":
+                    raise
 
     @contextmanager
     def snapshot(self) -> Iterator[DuckDBSnapshot]:
         """Begin a snapshot; it ends with the context."""
         with self._lock:
-            duplicate = self._connection.cursor()
-            snapshot = DuckDBSnapshot(duplicate, self._timeout)
+            snapshot = DuckDBSnapshot(self._duplicate(), self._timeout, self._read, self._files)
             self._open.add(snapshot)
         try:
             with ctrl_c_interrupts():
-                snapshot.rows(_set_search_path(self._homes))
-                snapshot.run(template("duckdb/begin.sql"))
+                for statement in (*self._settings, _set_search_path(self._homes)):
+                    snapshot.rows(statement)
+                snapshot.begin()
                 yield snapshot
         finally:
             with self._lock:
@@ -156,43 +205,70 @@ class DuckDBEngine:
 
     def close(self) -> None:
         """Close what this engine opened; a connection of the user's stays open."""
+        self._closed = True
+        self._give_back()
         self._connection.close()
         if self._clean_up is not None:
             self._clean_up()
+
+    def _duplicate(self) -> duckdb.DuckDBPyConnection:
+        if not self._closed:
+            with suppress(duckdb.Error):
+                duplicate = self._connection.cursor()
+                self._optimizers.require(duplicate)
+                return duplicate
+        raise UsageError("the database is closed", hint="connect again")
+
+    def _read(self, fetch: Fetch) -> Catalog:
+        read = partial(
+            read_catalog,
+            databases=self._databases,
+            search_path=self._search_path,
+            files=self._files,
+        )
+        # What this engine opened itself is read-only, and locked against everybody else.
+        catalog = self._catalog.get(fetch, read, fixed=self._owned)
+        refuse_temporary(catalog, self._temporary)
+        return catalog
 
 
 def open_duckdb(
     file: Path | None = None,
     tables: Mapping[str, FilePath] | None = None,
     *,
+    types: Mapping[str, Declared] | None = None,
+    graphs: Mapping[str, str] | None = None,
     memory_limit: str | None = None,
     temp_directory: FilePath | None = None,
     max_temp_directory_size: str | None = None,
     threads: int | None = None,
     timeout: float | None = None,
 ) -> DuckDBEngine:
-    """A database file, read-only, and files loaded into memory; then no access to anything else.
+    """A database file, read-only, and files as tables; then no access to anything else.
 
     What does not fit into ``memory_limit`` (80 % of the machine's memory unless said otherwise) is
-    spilled to a directory that only this user can read and that goes with the engine.
+    spilled to a folder that only this user can read. It goes with the engine, and the folders of
+    processes that were killed go now.
     """
+    versions.DUCKDB.require(duckdb.__version__)
     if file is not None and not file.is_file():
         raise UsageError(f"there is no DuckDB file {file}")
-    spill = _spill_directory(temp_directory)
+    spill = Spill(temp_directory)
     config: dict[str, Any] = {
-        "temp_directory": spill,
+        "temp_directory": spill.path,
         "memory_limit": memory_limit,
         "max_temp_directory_size": max_temp_directory_size,
         "threads": threads,
         "autoinstall_known_extensions": False,
+        SETTING: ",".join(sorted(MISCOUNTING)),
         # A table name must never be read as a variable of the calling program.
         "python_enable_replacements": False,
     }
     with ExitStack() as undo:
-        undo.callback(shutil.rmtree, spill, ignore_errors=True)
+        undo.callback(spill.remove)
         connection = _connect({k: v for k, v in config.items() if v is not None})
         undo.callback(connection.close)
-        loaded_keys = load_files(connection, tables or {}, database=_MEMORY)
+        files = open_files(connection, tables or {}, database=_MEMORY, types=types, graphs=graphs)
         if file is not None:
             _attach(connection, file)
         connection.execute(template("duckdb/lock_down.sql"))
@@ -200,7 +276,7 @@ def open_duckdb(
             connection,
             timeout=timeout,
             owned=True,
-            loaded_keys=loaded_keys,
+            files=files,
             further_databases=(_MEMORY,) if tables and file is not None else (),
             spill=spill,
         )
@@ -216,6 +292,15 @@ def _session(connection: duckdb.DuckDBPyConnection) -> tuple[str, str, list[str]
         ).fetchall()[0]
         return database, schema, schemas
     raise UsageError("the DuckDB connection does not answer", hint="roll back, or connect again")
+
+
+def _session_of(connection: duckdb.DuckDBPyConnection) -> tuple[list[exp.Set], list[str]]:
+    """What duplicates of the connection must be told, and its temporary tables."""
+    with connection.cursor() as duplicate:
+        settings = carried_settings(duckdb_settings(connection), duckdb_settings(duplicate))
+        try_settings(settings, duplicate.execute)
+    rows = connection.execute(template("duckdb/temporary.sql")).fetchall()
+    return [set_statement(*setting) for setting in settings.items()], [str(n) for (n,) in rows]
 
 
 def _connect(config: dict[str, Any]) -> duckdb.DuckDBPyConnection:
@@ -241,14 +326,6 @@ def _attach(connection: duckdb.DuckDBPyConnection, file: Path) -> None:
         f"{file} is no DuckDB database of a known version, or it is open for writing",
         hint="close the connection that writes to it, or give that connection instead of the file",
     )
-
-
-def _spill_directory(parent: FilePath | None) -> str:
-    try:
-        return tempfile.mkdtemp(prefix="sqlrs-spill-", dir=parent)
-    except OSError:
-        pass
-    raise UsageError(f"the temp directory {parent} cannot be written to")
 
 
 def _set_search_path(homes: list[tuple[str, str]]) -> exp.Set:

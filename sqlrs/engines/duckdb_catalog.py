@@ -2,30 +2,43 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import cast
 
-from sqlglot import exp, parse_one
+from sqlglot import exp, parse_one, tokenize
 from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.scope import traverse_scope
+from sqlglot.tokenizer_core import TokenType
 
 from sqlrs.catalog import Catalog, Column, Family, Table, View
-from sqlrs.engines.base import Row
-from sqlrs.engines.files import Keys
+from sqlrs.engines.base import Fetch, Row
+from sqlrs.engines.files import Files
 from sqlrs.engines.types import duckdb_type
 from sqlrs.errors import UsageError
-from sqlrs.identifiers import identifier
 from sqlrs.templates import template
+from sqlrs.trees.identifiers import identifier
 
-Fetch = Callable[[str], list[Row]]
 Relation = tuple[str, str]
 
 _UNKNOWN_COLLATION = "unknown"
+# Functions that the statements and the reading of the catalog call; operators are functions too.
+_CALLED = frozenset(
+    """
+    count sum max min coalesce greatest least dense_rank row_number rank lag isfinite hash list
+    length strlen octet_length regexp_matches regexp_extract current_setting current_schema
+    current_schemas current_database read_csv read_parquet sniff_csv duckdb_columns
+    duckdb_constraints duckdb_databases duckdb_functions duckdb_indexes duckdb_settings
+    duckdb_tables duckdb_views add subtract multiply divide date_diff regexp_full_match strptime
+    typeof error
+    """.split()  # noqa: SIM905
+)
+_WORD = re.compile(r"[a-z_][a-z0-9_]*")
 
 
 def read_catalog(
-    fetch: Fetch, *, databases: tuple[str, ...], search_path: tuple[str, ...], loaded_keys: Keys
+    fetch: Fetch, *, databases: tuple[str, ...], search_path: tuple[str, ...], files: Files
 ) -> Catalog:
     """The catalog of ``databases``. ``fetch`` runs a template within one snapshot."""
 
@@ -36,8 +49,18 @@ def read_catalog(
     columns: dict[Relation, list[Column]] = defaultdict(list)
     homes: dict[Relation, str] = {}
     collations: dict[Relation, dict[str, str | None]] = {}
-    for database, schema, table, sql, name, type_text, nullable in rows("duckdb/columns.sql"):
+    oids: dict[Relation, int] = {}
+    scanned = [
+        ("memory", "main", table, 0, "", name, type_text, True)
+        for table, found in files.scanned.items()
+        for name, type_text in found
+    ]
+    for database, schema, table, oid, sql, name, type_text, nullable in (
+        *rows("duckdb/columns.sql"),
+        *scanned,
+    ):
         relation = (str(schema), str(table))
+        oids[relation] = int(str(oid))
         if homes.setdefault(_folded(relation), str(database)) != database:
             raise UsageError(f"table {table} is both in the database and in a file")
         if relation not in collations:
@@ -47,20 +70,43 @@ def read_catalog(
         columns[relation].append(Column(str(name), column_type, nullable=bool(nullable)))
 
     unique = _unique_sets(rows)
-    for name, keys in loaded_keys.items():
+    for name, keys in files.keys.items():
         unique["main", name] |= keys
     tables = tuple(
-        Table(name, tuple(found), _keys(found, unique[schema, name]), schema=schema)
+        Table(
+            name,
+            tuple(found),
+            _keys(found, unique[schema, name]),
+            schema=schema,
+            oid=oids[schema, name],
+            rows_per_unit=files.rows_per_unit.get(name, 1) if schema == "main" else 1,
+        )
         for (schema, name), found in columns.items()
     )
-    view_rows = [(str(s), str(v), str(sql)) for _, s, v, sql in rows("duckdb/views.sql")]
+    view_rows = [
+        (str(s), str(v), str(sql))
+        for _, s, v, sql in rows("duckdb/views.sql")
+        if (s, v) not in {("main", name) for name in files.scanned}
+    ]
     _refuse_ambiguous_schemas(fetch, {schema for schema, _ in columns} | {v[0] for v in view_rows})
     known = [*columns, *((schema, view) for schema, view, _ in view_rows)]
     views = tuple(
         View(view, _view_query(sql, _resolver(known, (schema, *search_path, "main"))), schema)
         for schema, view, sql in view_rows
     )
-    return Catalog("duckdb", tables, views, search_path)
+    return Catalog("duckdb", tables, views, search_path, hidden=_hidden(fetch))
+
+
+def _hidden(fetch: Fetch) -> frozenset[str]:
+    """The names of the database's own functions; those that our statements call are refused."""
+    own = frozenset(str(name).lower() for (name,) in fetch(template("duckdb/own_functions.sql")))
+    called = sorted(name for name in own if name in _CALLED or not _WORD.fullmatch(name))
+    if called:
+        raise UsageError(
+            f"the database has functions {' '.join(called)} of its own, which hide built-in ones",
+            hint="drop or rename them, or give a connection without them",
+        )
+    return own
 
 
 def _folded(relation: Relation) -> Relation:
@@ -149,32 +195,44 @@ def _resolver(known: list[Relation], path: tuple[str, ...]) -> Callable[[str], R
 
 
 def _view_query(create_view: str, resolve: Callable[[str], Relation | None]) -> str:
-    """The query of a view with its tables' schemas written out.
+    """The query of a view with its tables' schemas written out, else word for word.
 
-    A text that cannot be read stays as it is: using the view is then refused.
+    It must not pass through a tree: the compiler refuses words that a tree would translate. A text
+    that cannot be read stays as it is: using the view is then refused.
     """
     try:
-        tree = parse_one(create_view, dialect="duckdb")
-        query = tree.args.get("expression")
-        if not isinstance(tree, exp.Create) or not isinstance(query, exp.Query):
+        tokens = tokenize(create_view, read="duckdb")
+        start = next(token.end + 1 for token in tokens if token.token_type is TokenType.ALIAS)
+        query = create_view[start:].strip().removesuffix(";").rstrip()
+        named = parse_one(create_view, dialect="duckdb")
+        tree = parse_one(query, dialect="duckdb")
+        if not isinstance(named, exp.Create) or not isinstance(tree, exp.Query):
             return create_view
-        for scope in traverse_scope(query):
-            for source in scope.sources.values():
-                if isinstance(source, exp.Table) and not source.db:
-                    relation = resolve(source.name)
-                    if relation is not None:
-                        _qualify(source, relation)
-    except SqlglotError:
+        sources = {
+            id(source): source
+            for scope in traverse_scope(tree)
+            for source in scope.sources.values()
+            if isinstance(source, exp.Table) and not source.db
+        }
+    except (SqlglotError, StopIteration):
         return create_view
-    if isinstance(tree.this, exp.Schema):
-        names = [identifier(column.name) for column in tree.this.expressions]
-        alias = exp.TableAlias(this=identifier(tree.this.this.name), columns=names)
-        query = exp.select("*").from_(exp.Subquery(this=query, alias=alias))
-    return query.sql(dialect="duckdb")
+    found = [(source, resolve(source.name)) for source in sources.values()]
+    places = [(s.this.meta.get("start"), s.this.meta.get("end"), s, r) for s, r in found if r]
+    for first, last, source, relation in sorted(
+        places, key=lambda p: -1 if p[0] is None else -p[0]
+    ):
+        if first is None or last is None:
+            return create_view
+        query = query[:first] + _qualified(source, relation) + query[last + 1 :]
+    if isinstance(named.this, exp.Schema):
+        names = ", ".join(identifier(c.name).sql("duckdb") for c in named.this.expressions)
+        alias = identifier(named.this.this.name).sql("duckdb")
+        query = f"SELECT * FROM ({query}) AS {alias}({names})"
+    return query
 
 
-def _qualify(source: exp.Table, relation: Relation) -> None:
-    if not source.alias:
-        source.set("alias", exp.TableAlias(this=source.this.copy()))
-    source.set("this", identifier(relation[1]))
-    source.set("db", identifier(relation[0]))
+def _qualified(source: exp.Table, relation: Relation) -> str:
+    """The table with its schema, under the name by which the view knows it."""
+    table = exp.Table(this=identifier(relation[1]), db=identifier(relation[0]))
+    name = table.sql("duckdb")
+    return name if source.alias else f"{name} AS {source.this.sql('duckdb')}"

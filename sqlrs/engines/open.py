@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import sqlglot
+
+from sqlrs.engines import versions
 from sqlrs.engines.base import Engine
+from sqlrs.engines.file_schema import Declared
 from sqlrs.engines.files import FilePath
 from sqlrs.errors import UsageError
 
@@ -26,6 +31,8 @@ def open_engine(
     target: str | Engine | Any = "duckdb://",
     *,
     tables: Mapping[str, FilePath] | None = None,
+    types: Mapping[str, Declared] | None = None,
+    graphs: Mapping[str, str] | None = None,
     memory_limit: str | None = None,
     temp_directory: FilePath | None = None,
     max_temp_directory_size: str | None = None,
@@ -34,9 +41,13 @@ def open_engine(
 ) -> Engine:
     """The engine for a URL, an open duckdb or psycopg connection, or a SQLAlchemy engine.
 
-    ``tables`` are files that DuckDB loads. ``timeout`` limits each statement, in seconds. The
-    limits on memory, threads and spill space are for a database that runs inside this process.
+    ``tables`` are files that DuckDB reads, ``types`` the columns of those that carry no types, and
+    ``graphs`` says of edge lists whether they are directed. ``timeout`` limits each statement, in
+    seconds. The limits on memory, threads and spill space are for a database inside this process.
     """
+    versions.SQLGLOT.require(sqlglot.__version__)  # type: ignore[attr-defined]
+    for name, given in {"tables": tables, "types": types, "graphs": graphs}.items():
+        _require_texts(name, given)
     if timeout is not None and not 0 < timeout <= _LONGEST_TIMEOUT:
         raise UsageError(f"the time limit must be above 0 and at most {_LONGEST_TIMEOUT} seconds")
     scheme = target.partition(":")[0] if isinstance(target, str) else None
@@ -46,6 +57,8 @@ def open_engine(
         return open_duckdb(
             _duckdb_file(target),
             tables,
+            types=types,
+            graphs=graphs,
             memory_limit=memory_limit,
             temp_directory=temp_directory,
             max_temp_directory_size=max_temp_directory_size,
@@ -55,6 +68,8 @@ def open_engine(
     _refuse_duckdb_options(
         {
             "tables from files": tables,
+            "types of files": types,
+            "forms of graphs": graphs,
             "a memory limit": memory_limit,
             "a temp directory": temp_directory,
             "a limit on the temp directory": max_temp_directory_size,
@@ -85,6 +100,32 @@ def _wrapped(target: Any, timeout: float | None) -> Engine:
             hint="create it with postgresql+psycopg://..., or give the duckdb connection itself",
         )
     raise UsageError(f"{type(target).__name__} does not name a database", hint=_TARGETS)
+
+
+_MAPPINGS = {
+    "tables": "tables maps names to paths of files: tables={'visit': 'visits.csv'}",
+    "types": "types maps tables to columns: types={'visit': 'patient BIGINT, day DATE'}",
+    "graphs": "graphs maps tables to directed or undirected: graphs={'edge': 'undirected'}",
+}
+
+
+def _require_texts(name: str, given: object) -> None:
+    """Refuse what is no mapping from names, and values that are no paths, like data frames."""
+    if given is None:
+        return
+    if not isinstance(given, Mapping):
+        raise UsageError(f"{name} is a {type(given).__name__}", hint=_MAPPINGS[name])
+    accepted = {"tables": (str, PathLike), "types": (str, Mapping), "graphs": (str,)}[name]
+    for key, value in given.items():
+        if not isinstance(key, str):
+            raise UsageError(f"{name} names a table by a {type(key).__name__}")
+        if not isinstance(value, accepted):
+            raise UsageError(
+                f"{name}[{key!r}] is a {type(value).__name__}",
+                hint=_MAPPINGS[name] + "; write a data frame to a Parquet file first"
+                if name == "tables"
+                else _MAPPINGS[name],
+            )
 
 
 def _duckdb_file(url: str) -> Path | None:

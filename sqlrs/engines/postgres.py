@@ -13,14 +13,17 @@ from psycopg.rows import tuple_row
 from sqlglot import exp
 
 from sqlrs.catalog import Catalog
-from sqlrs.engines.base import Row, one_integer, verify_keys
+from sqlrs.engines import versions
+from sqlrs.engines.base import LastCatalog, Row, one_integer, verify_keys
 from sqlrs.engines.postgres_catalog import read_catalog
+from sqlrs.engines.session import refuse_postgres_language, refuse_temporary
 from sqlrs.engines.watch import ctrl_c_interrupts
 from sqlrs.errors import EngineFailed, Interrupted, SqlrsError, UsageError
 from sqlrs.templates import template
 
 Connection = psycopg.Connection[Any]
 Lease = Callable[[], AbstractContextManager[Connection]]
+Run = Callable[..., list[Row]]
 
 _CANCEL_SECONDS = 5.0
 
@@ -28,9 +31,13 @@ _CANCEL_SECONDS = 5.0
 class PostgresSnapshot:
     """One REPEATABLE READ, READ ONLY transaction."""
 
-    def __init__(self, connection: Connection, timeout: float | None) -> None:
+    def __init__(
+        self, connection: Connection, timeout: float | None, read: Callable[[Run], Catalog]
+    ) -> None:
         self._connection = connection
         self._timeout = timeout
+        self._read = read
+        self.temporary: list[object] = []
         self._interrupted = threading.Event()
 
     def scalar(self, statement: exp.Expression) -> int:
@@ -57,6 +64,12 @@ class PostgresSnapshot:
         except psycopg.Error as error:
             failure = self._failure(error)
         raise failure
+
+    def catalog(self) -> Catalog:
+        """The catalog as it is in this snapshot."""
+        catalog = self._read(self.run)
+        refuse_temporary(catalog, self.temporary)
+        return catalog
 
     def interrupt(self) -> None:
         """Stop the running statement and every later one."""
@@ -86,14 +99,20 @@ class PostgresSnapshot:
 
 
 class PostgresEngine:
-    """A PostgreSQL database. Each snapshot leases a connection and leaves it as it was."""
+    """A PostgreSQL database. Each snapshot leases a connection and leaves it as it was.
+
+    A snapshot does not keep its schema: a child table that is attached meanwhile shows its rows.
+    """
 
     dialect = "postgres"
+    keeps_schema = False
 
     def __init__(self, lease: Lease, close: Callable[[], None], timeout: float | None) -> None:
         self._lease = lease
         self._close = close
+        self._closed = False
         self._timeout = timeout
+        self._catalog = LastCatalog(template("postgres/fingerprint.sql"))
         self._open: set[PostgresSnapshot] = set()
         self._lock = threading.Lock()
         self._paths: tuple[tuple[str, ...], str] | None = None
@@ -127,7 +146,11 @@ class PostgresEngine:
 
         @contextmanager
         def lease() -> Iterator[Connection]:
-            borrowed = pool.raw_connection()
+            borrowed = None
+            with suppress(Exception):
+                borrowed = pool.raw_connection()
+            if borrowed is None:
+                raise EngineFailed("the pool has no connection", code="connection_failed")
             try:
                 yield borrowed.driver_connection
             finally:
@@ -138,7 +161,7 @@ class PostgresEngine:
     def catalog(self) -> Catalog:
         """Tables, views, types and keys, all tables private until declared otherwise."""
         with self.snapshot() as snapshot:
-            return read_catalog(snapshot.run, search_path=self._find_paths(snapshot)[0])
+            return snapshot.catalog()
 
     def check_keys(self, catalog: Catalog, keys: Mapping[str, Sequence[Sequence[str]]]) -> None:
         """Verify declared keys on the data; a violation is a UsageError."""
@@ -148,14 +171,20 @@ class PostgresEngine:
     @contextmanager
     def snapshot(self) -> Iterator[PostgresSnapshot]:
         """Begin a snapshot; it ends with the context."""
+        if self._closed:
+            raise UsageError("the database is closed", hint="connect again")
         with self._lease() as connection, _own_transaction(connection):
-            snapshot = PostgresSnapshot(connection, self._timeout)
+            versions.POSTGRES.require(_version(connection.info.server_version))
+            snapshot = PostgresSnapshot(connection, self._timeout, self._read)
             with self._lock:
                 self._open.add(snapshot)
             try:
                 with ctrl_c_interrupts():
                     snapshot.run(template("postgres/begin.sql"))
-                    self._configure(snapshot)
+                    session = snapshot.run(template("postgres/session.sql"))
+                    refuse_postgres_language(n for kind, n in session if kind == "setting")
+                    snapshot.temporary = [n for kind, n in session if kind == "temporary"]
+                    self._configure(snapshot.run)
                     yield snapshot
             finally:
                 with self._lock:
@@ -170,17 +199,27 @@ class PostgresEngine:
 
     def close(self) -> None:
         """Close the connections that this engine opened."""
+        self._closed = True
         self._close()
 
-    def _configure(self, snapshot: PostgresSnapshot) -> None:
+    def _configure(self, run: Run) -> None:
         milliseconds = None if self._timeout is None else str(max(1, round(self._timeout * 1000)))
-        settings = {"search_path": self._find_paths(snapshot)[1], "timeout": milliseconds}
-        snapshot.run(template("postgres/settings.sql"), settings)
+        settings = {"search_path": self._find_paths(run)[1], "timeout": milliseconds}
+        run(template("postgres/settings.sql"), settings)
 
-    def _find_paths(self, snapshot: PostgresSnapshot) -> tuple[tuple[str, ...], str]:
+    def _read(self, run: Run) -> Catalog:
+        return self._catalog.get(run, lambda fetch: self._read_anew(run))
+
+    def _read_anew(self, run: Run) -> Catalog:
+        found = read_catalog(run, search_path=self._find_paths(run)[0])
+        # Reading it has hidden all schemas from the search path.
+        self._configure(run)
+        return found
+
+    def _find_paths(self, run: Run) -> tuple[tuple[str, ...], str]:
         """The session's own search path, and the pinned one that snapshots use."""
         if self._paths is None:
-            (schemas, pinned) = snapshot.run(template("postgres/search_path.sql"))[0]
+            (schemas, pinned) = run(template("postgres/search_path.sql"))[0]
             self._paths = (tuple(cast(Sequence[str], schemas)), str(pinned))
         return self._paths
 
@@ -235,6 +274,10 @@ def _connect(url: str) -> Connection:
             "the PostgreSQL URL is malformed", hint="postgresql://user:password@host:port/database"
         )
     raise failure
+
+
+def _version(number: int) -> str:
+    return f"{number // 10_000}.{number % 10_000}"
 
 
 @contextmanager

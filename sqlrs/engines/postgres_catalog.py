@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping
 from typing import cast
 
 from sqlrs.catalog import Catalog, Column, Table, View
-from sqlrs.engines.base import Row
+from sqlrs.engines.base import Fetch
 from sqlrs.engines.types import postgres_type
+from sqlrs.errors import UsageError
 from sqlrs.templates import template
 
-Fetch = Callable[[str], list[Row]]
 Relation = tuple[str, str]
+
+# Those that the statements use.
+_OPERATORS = frozenset("= <> < > <= >= + - * / % || ~ !~ ~~ !~~ ~~* !~~*".split())  # noqa: SIM905
 
 
 def read_catalog(fetch: Fetch, *, search_path: tuple[str, ...]) -> Catalog:
     """The catalog of the database. ``fetch`` runs a template within one snapshot."""
     fetch(template("postgres/hide_schemas.sql"))
     columns: dict[Relation, list[Column]] = defaultdict(list)
+    oids: dict[Relation, int] = {}
     for row in fetch(template("postgres/columns.sql")):
-        schema, table, name, type_text, collation, deterministic, nullable = row
+        schema, table, oid, name, type_text, collation, deterministic, nullable = row
+        oids[str(schema), str(table)] = int(str(oid))
         column_type = postgres_type(
             str(type_text),
             collation=None if collation is None else str(collation),
@@ -32,15 +37,49 @@ def read_catalog(fetch: Fetch, *, search_path: tuple[str, ...]) -> Catalog:
     unique: dict[Relation, set[frozenset[str]]] = defaultdict(set)
     for schema, table, names in fetch(template("postgres/keys.sql")):
         unique[str(schema), str(table)].add(frozenset(cast(Iterable[str], names)))
+    children: dict[int, list[int]] = defaultdict(list)
+    for parent, child in fetch(template("postgres/parts.sql")):
+        children[int(str(parent))].append(int(str(child)))
     tables = tuple(
-        Table(name, tuple(found), _keys(found, unique[schema, name]), schema=schema)
+        Table(
+            name,
+            tuple(found),
+            _keys(found, unique[schema, name]),
+            schema=schema,
+            oid=oids[schema, name],
+            parts=_descendants(oids[schema, name], children),
+        )
         for (schema, name), found in columns.items()
     )
     views = tuple(
         View(str(name), str(query).rstrip().removesuffix(";"), str(schema))
         for schema, name, query in fetch(template("postgres/views.sql"))
     )
-    return Catalog("postgres", tables, views, search_path)
+    return Catalog("postgres", tables, views, search_path, hidden=_hidden(fetch))
+
+
+def _hidden(fetch: Fetch) -> frozenset[str]:
+    """The names of functions that the database has of its own; own operators are refused."""
+    rows = fetch(template("postgres/own_functions.sql"))
+    operators = sorted(
+        str(name) for kind, name in rows if kind == "operator" and name in _OPERATORS
+    )
+    if operators:
+        raise UsageError(
+            f"the database has operators {' '.join(operators)} of its own for built-in types",
+            hint="drop them, or move them to a schema that the role cannot use",
+        )
+    return frozenset(str(name) for kind, name in rows if kind == "function")
+
+
+def _descendants(oid: int, children: Mapping[int, list[int]]) -> frozenset[int]:
+    found: set[int] = set()
+    pending = [oid]
+    while pending:
+        new = set(children.get(pending.pop(), ())) - found
+        found |= new
+        pending += new
+    return frozenset(found)
 
 
 def _keys(columns: list[Column], unique: set[frozenset[str]]) -> frozenset[frozenset[str]]:

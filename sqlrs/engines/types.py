@@ -34,9 +34,6 @@ def duckdb_type(text: str, collation: str | None = None) -> ColumnType:
     if text.startswith("DECIMAL("):
         return ColumnType(Family.DECIMAL, text)
     family = _DUCKDB.get(text, Family.OTHER)
-    if family is Family.TIMESTAMP:
-        # A constant must not be rounded to the column's own precision before it is compared.
-        return ColumnType(family, "TIMESTAMP")
     return ColumnType(family, text, collation if family is Family.TEXT else None)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Context, Decimal, Inexact, InvalidOperation
 from enum import StrEnum
+from shlex import quote
 from typing import Protocol
 
 from sqlrs.epsilon import parse_epsilon
@@ -65,6 +66,10 @@ class Budget:
     cap: Decimal
     spent: Decimal
 
+    def __post_init__(self) -> None:
+        if not all(value.is_finite() and value >= 0 for value in (self.cap, self.spent)):
+            raise ValueError("a budget is made of finite numbers from 0")
+
     @property
     def remaining(self) -> Decimal:
         """What may still be spent; 0 where the cap was lowered below what is spent."""
@@ -73,8 +78,11 @@ class Budget:
     def after(self, charge: Charge) -> Budget:
         """The budget once the charge is spent, or BudgetExhausted."""
         spent = add(self.spent, charge.epsilon)
-        if spent > self.cap:
-            raise exhausted(f"{self.kind} {self.name!r}", charge.epsilon, self.remaining)
+        if not self.spent < spent <= self.cap:
+            whose = f"{self.kind} {self.name!r}"
+            command = f"sqlrs budget grant E --{self.kind} {quote(self.name)}"
+            more = f"let the data owner raise the cap (E is the total over all time): {command}"
+            raise exhausted(whose, charge.epsilon, self.remaining, more)
         return Budget(self.kind, self.name, self.cap, spent)
 
 
@@ -170,11 +178,11 @@ def subtract(left: Decimal, right: Decimal) -> Decimal:
     return _plain(_EXACT.subtract(left, right))
 
 
-def exhausted(whose: str, asked: Decimal, left: Decimal) -> BudgetExhausted:
-    """The refusal, from public numbers only."""
+def exhausted(whose: str, asked: Decimal, left: Decimal, more: str) -> BudgetExhausted:
+    """The refusal, from public numbers only; ``more`` says how there could be more."""
     return BudgetExhausted(
         f"the release costs epsilon {asked:f}, but the budget of {whose} has {left:f} left",
-        hint="ask for a smaller epsilon, repeat an earlier query, or ask the data owner for more",
+        hint=f"ask for a smaller epsilon, repeat an earlier query, or {more}",
     )
 
 
@@ -183,8 +191,8 @@ def _plain(value: Decimal) -> Decimal:
     return Decimal(f"{_EXACT.normalize(_EXACT.add(value, Decimal(0))):f}")
 
 
-def _check_text(what: str, text: str) -> None:
-    if not text or "\0" in text or not _encodable(text):
+def _check_text(what: str, text: object) -> None:
+    if not isinstance(text, str) or not text or "\0" in text or not _encodable(text):
         raise UsageError(f"{what} must be Unicode text, not empty, without the character NUL")
 
 

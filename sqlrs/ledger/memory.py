@@ -6,6 +6,7 @@ import threading
 from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
+from itertools import islice
 
 from sqlrs.ledger.base import (
     RELEASED,
@@ -46,8 +47,10 @@ class MemoryLedger:
         """Spend the charge, or raise BudgetExhausted and spend nothing."""
         with self._lock:
             spent = add(self._spent, charge.epsilon)
-            if self._total is not None and spent > self._total:
-                raise exhausted("this session", charge.epsilon, subtract(self._total, self._spent))
+            if self._total is not None and not self._spent < spent <= self._total:
+                left = subtract(self._total, self._spent)
+                more = "give the MemoryLedger a greater total"
+                raise exhausted("this session", charge.epsilon, left, more)
             self._spent = spent
             ticket = len(self._releases) + 1
             self._releases.append(Release(ticket, datetime.now(UTC), charge, RESERVED, None))
@@ -78,6 +81,12 @@ class MemoryLedger:
         with self._lock:
             return tuple(self._releases)
 
+    def newest_of(self, analyst: str, lines: int, characters: int) -> tuple[Release, ...]:
+        """The newest lines of one analyst, newest first, of each query so many characters."""
+        with self._lock:
+            own = (line for line in reversed(self._releases) if line.charge.analyst == analyst)
+            return tuple(_shortened(line, characters) for line in islice(own, lines))
+
     def _close(self, ticket: int, outcome: str, answer: str | None) -> None:
         with self._lock:
             if not 1 <= ticket <= len(self._releases):
@@ -88,3 +97,7 @@ class MemoryLedger:
             self._releases[ticket - 1] = replace(release, outcome=outcome, answer=answer)
             if answer is not None:
                 self._answers.setdefault(release.charge, answer)
+
+
+def _shortened(line: Release, characters: int) -> Release:
+    return replace(line, charge=replace(line.charge, query=line.charge.query[:characters]))

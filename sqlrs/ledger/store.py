@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import reduce
 from typing import Any, Literal
 
 from sqlalchemy import (
@@ -48,6 +48,7 @@ from sqlrs.ledger.base import (
     Charge,
     Kind,
     Release,
+    add,
     check_answer,
     check_name,
     check_outcome,
@@ -55,10 +56,12 @@ from sqlrs.ledger.base import (
     parse_cap,
 )
 from sqlrs.ledger.export import csv_text, json_lines
+from sqlrs.ledger.files import claim_file
 from sqlrs.templates import template
 
 _BUSY_SECONDS = 60
-_DDL_LOCK = 0x73716C7273  # "sqlrs": the key of the advisory lock around the creation of the tables
+_SCHEMA = "sqlrs_ledger"
+_NO_RIGHT = "42501"
 _URLS = "such as sqlite:///budget.db or postgresql://user@host:5432/database"
 _UPSERT: dict[str, Callable[[Table], sqlite.Insert | postgresql.Insert]] = {
     "sqlite": sqlite.insert,
@@ -67,6 +70,10 @@ _UPSERT: dict[str, Callable[[Table], sqlite.Insert | postgresql.Insert]] = {
 _BEGIN = {
     "sqlite": ("ledger/sqlite_durable.sql", "ledger/sqlite_begin.sql"),
     "postgresql": ("ledger/postgresql_durable.sql",),
+}
+_STRANGE = {
+    "sqlite": "ledger/sqlite_strange.sql",
+    "postgresql": "ledger/postgresql_strange.sql",
 }
 
 
@@ -141,10 +148,13 @@ class StoreLedger:
     def __init__(self, url: str, *, repeats: bool = True) -> None:
         self._engine = _engine(url)
         self._repeats = repeats
-        with self._writing() as connection:
+        with _refused_rights(), self._writing() as connection:
             if self._engine.dialect.name == "postgresql":
-                connection.execute(select(func.pg_advisory_xact_lock(_DDL_LOCK)))
+                connection.exec_driver_sql(template("ledger/postgresql_schema.sql"))
+                _refuse_strangers(connection)
+                connection.exec_driver_sql(template("ledger/postgresql_adopt.sql"))
             _METADATA.create_all(connection)
+            _refuse_strangers(connection)
 
     def repeat(self, charge: Charge) -> str | None:
         """The first recorded public answer of an identical released charge, or None."""
@@ -152,7 +162,11 @@ class StoreLedger:
             return None
         found = self._read(
             select(_RELEASES.c.answer)
-            .where(_RELEASES.c.fingerprint == _fingerprint(charge), _RELEASES.c.outcome == RELEASED)
+            .where(
+                _RELEASES.c.fingerprint == _fingerprint(charge),
+                _RELEASES.c.outcome == RELEASED,
+                _RELEASES.c.answer.is_not(None),
+            )
             .order_by(_RELEASES.c.ticket)
             .limit(1)
         )
@@ -176,9 +190,14 @@ class StoreLedger:
             granted = {budget.kind: budget for budget in map(_budget, rows)}
             for kind, name in ((Kind.ANALYST, charge.analyst), (Kind.DATASET, charge.dataset)):
                 after = granted.get(kind, _nothing(kind, name)).after(charge)
-                connection.execute(
-                    _BUDGETS.update().where(_is(kind, name)).values(spent=after.spent)
+                kept = connection.execute(
+                    _BUDGETS.update()
+                    .where(_is(kind, name))
+                    .values(spent=after.spent)
+                    .returning(_BUDGETS.c.spent)
                 )
+                if kept.scalars().all() != [after.spent]:
+                    raise EngineFailed("the budget ledger did not keep a charge")
             inserted = connection.execute(
                 _RELEASES.insert()
                 .values(
@@ -224,7 +243,7 @@ class StoreLedger:
             insert = _UPSERT[self._engine.dialect.name](_BUDGETS)
             connection.execute(
                 insert.values(
-                    kind=kind, name=name, cap=cap, spent=Decimal(0)
+                    kind=kind, name=name, cap=cap, spent=_journaled(connection, kind, name)
                 ).on_conflict_do_update(
                     index_elements=[_BUDGETS.c.kind, _BUDGETS.c.name], set_={"cap": cap}
                 )
@@ -253,6 +272,22 @@ class StoreLedger:
         """The journal of one analyst and never more: what this analyst may see."""
         check_name(Kind.ANALYST, analyst)
         return self.history(analyst)
+
+    def newest_of(self, analyst: str, lines: int, characters: int) -> tuple[Release, ...]:
+        """The newest lines of one analyst, newest first, with so many characters of each query.
+
+        Neither a long journal nor long queries fill the memory of whoever shows it.
+        """
+        check_name(Kind.ANALYST, analyst)
+        shortened = func.substr(_RELEASES.c.query, 1, characters).label("query")
+        others = [column for column in _RELEASES.c if column.name != "query"]
+        query = (
+            select(*others, shortened)
+            .where(_RELEASES.c.analyst == analyst)
+            .order_by(_RELEASES.c.ticket.desc())
+            .limit(lines)
+        )
+        return tuple(map(_release, self._read(query)))
 
     def export(self, form: Literal["jsonl", "csv"] = "jsonl") -> str:
         """The whole journal as JSON lines or as CSV: for the data owner."""
@@ -287,19 +322,17 @@ class StoreLedger:
 def _engine(url: str) -> Engine:
     try:
         parsed = make_url(url)
-    except ArgumentError:
+    except (ArgumentError, ValueError):
         raise UsageError("the ledger's URL cannot be read", hint=_URLS) from None
     if parsed.get_backend_name() == "postgresql":
         return _postgres_engine(parsed)
     if parsed.drivername != "sqlite":
         raise UsageError("the ledger lives in SQLite or PostgreSQL", hint=_URLS)
-    if not parsed.database or parsed.database == ":memory:":
-        raise UsageError("a ledger in SQLite needs a file", hint=_URLS)
-    try:
-        # Whoever may write to the file may refill budgets, so by default nobody else may.
-        os.close(os.open(parsed.database, os.O_CREAT | os.O_RDWR, 0o600))
-    except OSError as error:
-        raise UsageError(f"the ledger's file cannot be opened: {error.strerror}") from None
+    # SQLite's own form of addresses (file:…?mode=memory) means another file than the one checked.
+    plain = parsed.database and not parsed.database.startswith((":memory:", "file:"))
+    if not plain or parsed.query:
+        raise UsageError("a ledger in SQLite needs a plain file", hint=_URLS)
+    claim_file(parsed.database or "")
     # Without a pool no connection is carried into a forked process or another thread. Python's
     # own transaction control is off because it would start too late, at the first write.
     options = {"isolation_level": None, "timeout": _BUSY_SECONDS}
@@ -314,6 +347,7 @@ def _postgres_engine(url: URL) -> Engine:
             isolation_level="READ COMMITTED",
             pool_pre_ping=True,
             hide_parameters=True,
+            execution_options={"schema_translate_map": {None: _SCHEMA}},
         )
     except ModuleNotFoundError:
         hint = "pip install 'sqlrs[postgres]'"
@@ -326,6 +360,39 @@ def _failures() -> Iterator[None]:
         yield
     except SQLAlchemyError as error:
         raise EngineFailed("the budget ledger failed; no answer is given without it") from error
+
+
+@contextmanager
+def _refused_rights() -> Iterator[None]:
+    """Tell what PostgreSQL refuses while the tables are made; nothing private is read then."""
+    try:
+        yield
+    except EngineFailed as error:
+        refusal = getattr(error.__cause__, "orig", None)
+        if getattr(refusal, "sqlstate", None) != _NO_RIGHT:
+            raise
+        text = str(refusal).partition("\n")[0]
+        raise UsageError(
+            f"PostgreSQL refuses the ledger's role: {text}",
+            hint=f"as a superuser: CREATE SCHEMA {_SCHEMA} AUTHORIZATION its_role; an older ledger "
+            "of another role must be given to it first (ALTER TABLE … OWNER TO …)",
+        ) from None
+
+
+def _refuse_strangers(connection: Connection) -> None:
+    strange = connection.exec_driver_sql(template(_STRANGE[connection.dialect.name])).scalar()
+    if strange is not None:
+        raise UsageError(
+            f"the ledger is not its owner's alone: {strange}",
+            hint="whoever else may change it may refill budgets: take that away, or use another",
+        )
+
+
+def _journaled(connection: Connection, kind: Kind, name: str) -> Decimal:
+    """What the journal has charged to a budget: where a deleted one starts again."""
+    column = _RELEASES.c.analyst if kind is Kind.ANALYST else _RELEASES.c.dataset
+    charged = connection.execute(select(_RELEASES.c.epsilon).where(column == name)).scalars()
+    return reduce(add, charged, Decimal(0))
 
 
 def _whose(analyst: str | None, dataset: str | None) -> tuple[Kind, str]:

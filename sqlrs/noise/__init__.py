@@ -2,17 +2,17 @@
 
 from sqlrs.noise.cauchy import Cauchy
 from sqlrs.noise.error_bars import ErrorBars
-from sqlrs.noise.mechanism import Mechanism
+from sqlrs.noise.law import Noise
 from sqlrs.noise.polylaplace import DEFAULT_SHAPE, DEFAULT_SHAPE_WITH_ERROR_BARS, PolyLaplace
 from sqlrs.noise.randomness import RandomBits, SystemBits
-from sqlrs.noise.weights import Weights
+from sqlrs.sensitivity.weights import Weights
 
 __all__ = [
     "DEFAULT_SHAPE",
     "DEFAULT_SHAPE_WITH_ERROR_BARS",
     "Cauchy",
     "ErrorBars",
-    "Mechanism",
+    "Noise",
     "PolyLaplace",
     "RandomBits",
     "SystemBits",

@@ -10,9 +10,9 @@ from decimal import Decimal
 from fractions import Fraction
 
 from sqlrs.epsilon import parse_epsilon
-from sqlrs.noise.mechanism import require_exact
+from sqlrs.noise.law import require_exact
 from sqlrs.noise.randomness import RandomBits, coin, integer_below
-from sqlrs.noise.weights import Weights
+from sqlrs.sensitivity.weights import Weights
 
 RESERVE = 10
 

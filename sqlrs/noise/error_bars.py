@@ -12,12 +12,12 @@ from fractions import Fraction
 
 from sqlrs.epsilon import parse_epsilon
 from sqlrs.errors import UsageError
-from sqlrs.noise.exponential import round_up
 from sqlrs.noise.geometric import two_sided_geometric
-from sqlrs.noise.mechanism import Mechanism
+from sqlrs.noise.law import Noise
 from sqlrs.noise.randomness import RandomBits
-from sqlrs.noise.sequence import LazySequence
 from sqlrs.noise.width import GRID_BITS, width_multiple
+from sqlrs.sensitivity.exponential import round_up
+from sqlrs.sensitivity.sequence import LazySequence
 
 DEFAULT_COVERAGE = Fraction(19, 20)
 MIN_COVERAGE = Fraction(1, 2)
@@ -28,7 +28,7 @@ class ErrorBars:
     """Intervals that hold the true count with probability `coverage`, for `epsilon` more."""
 
     def __init__(
-        self, epsilon2: Decimal, mechanism: Mechanism, coverage: Fraction = DEFAULT_COVERAGE
+        self, epsilon2: Decimal, mechanism: Noise, coverage: Fraction = DEFAULT_COVERAGE
     ) -> None:
         if not MIN_COVERAGE <= coverage <= MAX_COVERAGE:
             raise UsageError(

@@ -13,10 +13,10 @@ from fractions import Fraction
 
 from sqlrs.epsilon import parse_epsilon
 from sqlrs.errors import UsageError
-from sqlrs.noise.exponential import exp_lower
-from sqlrs.noise.mechanism import require_exact
+from sqlrs.noise.law import require_exact
 from sqlrs.noise.randomness import RandomBits, Uniform
-from sqlrs.noise.weights import Weights
+from sqlrs.sensitivity.exponential import exp_lower
+from sqlrs.sensitivity.weights import Weights
 
 DEFAULT_SHAPE = 5
 DEFAULT_SHAPE_WITH_ERROR_BARS = 10

@@ -8,8 +8,8 @@ from __future__ import annotations
 from fractions import Fraction
 
 from sqlrs.errors import UsageError
-from sqlrs.noise.exponential import exp_negative_lower, exp_negative_upper
-from sqlrs.noise.mechanism import Mechanism
+from sqlrs.noise.law import Noise
+from sqlrs.sensitivity.exponential import exp_negative_lower, exp_negative_upper
 
 GRID_BITS = 128
 # The factor of one step of the grid exceeds its nominal value by less than this part.
@@ -23,9 +23,7 @@ _MAX_MULTIPLE = 1 << 64
 _BLOCK = 256
 
 
-def width_multiple(
-    mechanism: Mechanism, step: Fraction, epsilon: Fraction, miss: Fraction
-) -> Fraction:
+def width_multiple(mechanism: Noise, step: Fraction, epsilon: Fraction, miss: Fraction) -> Fraction:
     """A multiple u such that an interval of u published scales misses with chance at most `miss`.
 
     `step` is the ratio of the grid; the noise on its index falls by e**-epsilon a step.
@@ -53,9 +51,7 @@ def width_multiple(
 class JointTail:
     """The chance that the noise leaves the interval, over the noise on the grid as well."""
 
-    def __init__(
-        self, mechanism: Mechanism, step: Fraction, epsilon: Fraction, miss: Fraction
-    ) -> None:
+    def __init__(self, mechanism: Noise, step: Fraction, epsilon: Fraction, miss: Fraction) -> None:
         self._mechanism = mechanism
         self._allowed = _floor(miss)
         self._tolerance = max(1, self._allowed >> _SEARCH_BITS)

@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlrs.planning.problem import Above, Condition, Leaf, Renamed
+from sqlrs.planning.leaves import Leaf
+from sqlrs.planning.problem import Above, Condition, Renamed
 from sqlrs.query import Comparison, Constant, General, Inequality, Variable
 
 _MOST_TRIALS = 48

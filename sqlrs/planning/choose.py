@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from sqlglot import exp
 
-from sqlrs.conditions import reads_values_only
-from sqlrs.equalities import behave_alike
+from sqlrs.compiler.conditions import reads_values_only
+from sqlrs.compiler.equalities import behave_alike
 from sqlrs.errors import UsageError
-from sqlrs.planning.external import external_plan
-from sqlrs.planning.inclusion_exclusion import Solver
+from sqlrs.planning.external import DEFAULT_SOLVER_SECONDS, external_plan
+from sqlrs.planning.inclusion_exclusion import Planner, Sum
 from sqlrs.planning.passing import passed
 from sqlrs.planning.plan import HOW, Factorised, Plain, Plan, Pruned, table_names
 from sqlrs.planning.problem import Problem
 from sqlrs.planning.prune import prune
 from sqlrs.planning.separate import reduced, separate
-from sqlrs.planning.smt import DEFAULT_SOLVER_SECONDS, Solved
 from sqlrs.planning.statistics import Statistics
 from sqlrs.planning.symmetry import ordered
-from sqlrs.residuals import Residual
+from sqlrs.residuals.residual import Residual
 
 # Below this cost, about a hundredth of a second, there is nothing to gain from another plan.
 _QUICK = 200_000.0
+
+# Another way to the same largest count, None where it does not apply, and what it does.
+Rewrite = tuple[Callable[[Problem, Planner], Sum | None], str]
+REWRITES: tuple[Rewrite, ...] = (
+    (ordered, "; of exchangeable variables the first is the most frequent"),
+    (passed, "; rows beyond a value are a running sum"),
+)
 
 
 def choose(
@@ -28,7 +36,6 @@ def choose(
     statistics: Statistics | None = None,
     *,
     how: str = "auto",
-    dialect: str,
     solver_seconds: float = DEFAULT_SOLVER_SECONDS,
 ) -> Plan:
     """The plan for a residual; ``how`` forces one. Statistics guide the choice, never the value.
@@ -38,44 +45,42 @@ def choose(
     if how not in HOW:
         raise UsageError(f"there is no plan {how!r}", hint=f"one of {', '.join(HOW)}")
     if residual.external:
-        return _for_external(residual, solver_seconds)
+        return external_plan(residual, solver_seconds)
     if how == "plain":
         return Plain(residual)
     if _reads_form(residual):
         return Plain(residual, reason="a condition can tell equal values apart: none are grouped")
-    solver = Solver(statistics or Statistics())
+    planner = Planner(statistics or Statistics())
     problem = reduced(Problem.of(residual))
-    total = solver.solve(problem, thorough=statistics is not None)
-    separated = separate(problem, solver)
-    if separated is not None and separated.cost < total.cost:
-        total = separated
+    total = planner.exact(problem, thorough=statistics is not None)
+    total, _ = _cheapest(total, ((separate, ""),), problem, planner)
     if how == "auto" and total.cost <= _QUICK:
-        return Factorised(residual, total, dialect, reason="quick as it is")
-    saving = ""
-    for other, why in (
-        (ordered(problem, solver), "; of exchangeable variables the first is the most frequent"),
-        (passed(problem, solver), "; rows beyond a value are a running sum"),
-    ):
-        if other is not None and other.cost < total.cost:
-            total, saving = other, why
+        return Factorised(residual, total, reason="quick as it is")
+    total, saving = _cheapest(total, REWRITES, problem, planner)
     if how == "factorised":
-        return Factorised(residual, total, dialect)
-    pruning = prune(problem, solver, table_names(residual))
+        return Factorised(residual, total)
+    pruning = prune(problem, planner, table_names(residual))
     if pruning is None:
-        return Factorised(residual, total, dialect, reason=_no_pruning(residual) + saving)
+        return Factorised(residual, total, reason=_no_pruning(residual) + saving)
     if how == "pruned":
-        return Pruned(residual, pruning, dialect)
+        return Pruned(residual, pruning)
     if total.cost <= pruning.cost:
         reason = f"expected to be cheaper than bounding every boundary value first{saving}"
-        return Factorised(residual, total, dialect, reason=reason)
+        return Factorised(residual, total, reason=reason)
     reason = "few boundary values are expected to have a bound above the maximum"
-    return Pruned(residual, pruning, dialect, reason=reason)
+    return Pruned(residual, pruning, reason=reason)
 
 
-def _for_external(residual: Residual, solver_seconds: float) -> Plan:
-    if any(not p.variables.isdisjoint(residual.external) for p in residual.generals):
-        return Solved(residual, solver_seconds)
-    return external_plan(residual)
+def _cheapest(
+    total: Sum, rewrites: Sequence[Rewrite], problem: Problem, planner: Planner
+) -> tuple[Sum, str]:
+    """The cheapest of a way and its rewrites, and why it is."""
+    saving = ""
+    for rewrite, why in rewrites:
+        other = rewrite(problem, planner)
+        if other is not None and other.cost < total.cost:
+            total, saving = other, why
+    return total, saving
 
 
 def _reads_form(residual: Residual) -> bool:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
 
+from sqlrs.planning.bags import Grouping, Input, Join, placed
 from sqlrs.planning.estimate import (
     BUILD,
     GROUP,
@@ -29,7 +30,6 @@ from sqlrs.planning.estimate import (
 )
 from sqlrs.planning.problem import Above, Condition, Problem
 from sqlrs.planning.statistics import Statistics
-from sqlrs.planning.tree import Grouping, Input, Join, placed
 from sqlrs.query import Inequality, Variable
 
 _EXHAUSTIVE = 5

@@ -11,8 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from sqlrs.catalog import Table
-from sqlrs.planning.problem import Leaf
+from sqlrs.planning.leaves import Completions, Leaf, Picked, Ranked, RunningSum
 from sqlrs.planning.statistics import Repetition, Statistics
 from sqlrs.query import Variable
 
@@ -88,23 +87,27 @@ class LeafSize:
     def of(cls, leaf: Leaf, statistics: Statistics, number: Mapping[Variable, int]) -> LeafSize:
         """The size of a leaf, from what is known of its table."""
         columns = tuple([number[v] for _, v in leaf.columns])
-        table = leaf.table
-        held = {name: number[v] for name, v in leaf.columns}
-        above = leaf.ranks.above if leaf.ranks is not None else ()
-        if not isinstance(table, Table):
+        if isinstance(leaf, Picked):
             key = mask_of(leaf.variables, number)
             return cls(columns, (key,), leaf.expected, restricting=True)
+        table = leaf.table
+        held = {name: number[v] for name, v in leaf.columns}
+        above = leaf.ranks.above if isinstance(leaf, Ranked) else ()
+        conditions = leaf if not isinstance(leaf, RunningSum) else None
         return cls(
             columns=columns,
             keys=tuple([mask_of(key, number) for key in leaf.keys]),
             rows=statistics.size(table),
             repetition=tuple([statistics.repetition(table, name) for name, _ in leaf.columns]),
             constants=tuple(
-                [statistics.repetition(table, name).distinct for name, _ in leaf.constants]
+                [
+                    statistics.repetition(table, name).distinct
+                    for name, _ in (conditions.constants if conditions else ())
+                ]
             ),
-            filters=len(leaf.filters),
+            filters=len(conditions.filters) if conditions else 0,
             above=tuple(sorted((held[high], held[low]) for high, low in above)),
-            maximised=bool(leaf.maximised),
+            maximised=isinstance(leaf, Completions),
         )
 
     @cached_property

@@ -9,11 +9,12 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from sqlrs.planning.bags import Join
 from sqlrs.planning.canonical import canonical
 from sqlrs.planning.decompose import Decomposition, decompose
-from sqlrs.planning.problem import Equal, Leaf, Problem, substituted
+from sqlrs.planning.leaves import Leaf, merged
+from sqlrs.planning.problem import Equal, Problem, substituted
 from sqlrs.planning.statistics import Statistics
-from sqlrs.planning.tree import Join
 from sqlrs.query import Inequality, Variable
 
 # How many terms are worth planning: more where reading all inequalities in bags takes minutes.
@@ -42,7 +43,7 @@ class Sum:
     cost: float
 
 
-class Solver:
+class Planner:
     """Plans problems of one query, each kind of problem once."""
 
     def __init__(self, statistics: Statistics) -> None:
@@ -53,7 +54,7 @@ class Solver:
         found = decompose(problem, self.statistics, frozenset())
         return Sum(problem, (Term(1, found.join),), found.cost)
 
-    def solve(self, problem: Problem, *, thorough: bool = False) -> Sum:
+    def exact(self, problem: Problem, *, thorough: bool = False) -> Sum:
         """The cheapest exact way found: all in bags, or corrected by inclusion and exclusion."""
         if problem.output is not None:
             return self.covered(problem)
@@ -138,14 +139,14 @@ def quotients(
         signs = {partition: sign for partition, sign in grown.items() if sign}
         if len(signs) > _PARTITIONS_A_TERM * most:
             return None
-    merged: dict[object, tuple[int, Problem]] = {}
+    together: dict[object, tuple[int, Problem]] = {}
     for partition, sign in _up_to_twins(problem, kept, signs):
         quotient = _quotient(problem, partition, kept)
         marks = {v: v.name if v in problem.free else None for v in quotient.variables}
         form = canonical(quotient.leaves, quotient.conditions, dict(marks)).form
-        before = merged.get(form, (0, quotient))
-        merged[form] = (before[0] + sign, before[1])
-    return [(sign, quotient) for sign, quotient in merged.values() if sign]
+        before = together.get(form, (0, quotient))
+        together[form] = (before[0] + sign, before[1])
+    return [(sign, quotient) for sign, quotient in together.values() if sign]
 
 
 def _up_to_twins(
@@ -211,7 +212,7 @@ def _merged(leaves: Iterable[Leaf]) -> tuple[Leaf, ...]:
     found: list[Leaf] = []
     for leaf in leaves:
         for i, other in enumerate(found):
-            if (both := other.merged(leaf)) is not None:
+            if (both := merged(other, leaf)) is not None:
                 found[i] = both
                 break
         else:

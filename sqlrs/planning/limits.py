@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from sqlrs.planning.statistics import Statistics
 from sqlrs.query import Atom, Variable
-from sqlrs.residuals import Residual
+from sqlrs.residuals.residual import Residual
 
 
 def limit(residual: Residual, statistics: Statistics) -> int:

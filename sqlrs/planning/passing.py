@@ -11,16 +11,16 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
-from sqlrs.catalog import Table
-from sqlrs.equalities import behave_alike
+from sqlrs.compiler.equalities import sort_alike
 from sqlrs.planning.estimate import GROUP, GROUP_ROW, STEP
-from sqlrs.planning.inclusion_exclusion import Solver, Sum
-from sqlrs.planning.problem import Leaf, Passing, Problem
+from sqlrs.planning.inclusion_exclusion import Planner, Sum
+from sqlrs.planning.leaves import Leaf, Passing, RunningSum, TableRows
+from sqlrs.planning.problem import Problem
 from sqlrs.planning.statistics import Statistics
 from sqlrs.query import Comparison, Variable
 
 
-def passed(problem: Problem, solver: Solver) -> Sum | None:
+def passed(problem: Problem, planner: Planner) -> Sum | None:
     """The problem with running sums in place of comparisons; None where none can be replaced."""
     if problem.output is not None:
         return None
@@ -28,14 +28,14 @@ def passed(problem: Problem, solver: Solver) -> Sum | None:
     smaller = problem
     while (found := next(replacements(smaller), None)) is not None:
         smaller, leaf = found
-        cost += _sorting_cost(leaf, solver.statistics)
+        cost += _sorting_cost(leaf, planner.statistics)
     if smaller is problem:
         return None
-    total = solver.solve(smaller, thorough=True)
+    total = planner.exact(smaller, thorough=True)
     return replace(total, cost=total.cost + cost)
 
 
-def replacements(problem: Problem) -> Iterator[tuple[Problem, Leaf]]:
+def replacements(problem: Problem) -> Iterator[tuple[Problem, RunningSum]]:
     """The problem with one leaf and its comparison replaced by counts, and the leaf with these."""
     for comparison in problem.others:
         if not isinstance(comparison, Comparison) or len(comparison.variables) < 2:
@@ -49,14 +49,16 @@ def replacements(problem: Problem) -> Iterator[tuple[Problem, Leaf]]:
                     yield replace(problem, leaves=tuple(leaves), others=others), counts
 
 
-def _counting(problem: Problem, comparison: Comparison, leaf: Leaf, other: Leaf) -> Leaf | None:
+def _counting(
+    problem: Problem, comparison: Comparison, leaf: Leaf, other: Leaf
+) -> RunningSum | None:
     """How many rows of ``other`` go with each row of ``leaf``, if that decides the comparison."""
     low, high = comparison.left, comparison.right
     assert isinstance(low, Variable) and isinstance(high, Variable)
     at, beyond = (low, high) if high in other.variables else (high, low)
     if at not in leaf.variables or at in other.variables or beyond not in other.variables:
         return None
-    if not (_plain(leaf) and _plain(other)):
+    if not (isinstance(leaf, TableRows) and isinstance(other, TableRows)):
         return None
     elsewhere = frozenset[Variable]().union(
         problem.free,
@@ -77,22 +79,16 @@ def _counting(problem: Problem, comparison: Comparison, leaf: Leaf, other: Leaf)
         leaf, other, tuple(pairs), mine[at], theirs[beyond], at is low, comparison.strict
     )
     columns = tuple((mine[v], v) for v in sorted(common | {at}))
-    return Leaf(other.name, leaf.table, columns, passing=passing)
+    return RunningSum(name=other.name, columns=columns, passing=passing)
 
 
-def _plain(leaf: Leaf) -> bool:
-    return isinstance(leaf.table, Table) and not leaf.maximised and leaf.passing is None
-
-
-def _alike(leaf: Leaf, other: Leaf, mine: str, theirs: str) -> bool:
+def _alike(leaf: TableRows, other: TableRows, mine: str, theirs: str) -> bool:
     """Whether two columns can be put below each other and sorted as they are compared."""
-    assert isinstance(leaf.table, Table) and isinstance(other.table, Table)
-    return behave_alike([leaf.table.column(mine).type, other.table.column(theirs).type])
+    return sort_alike([leaf.table.column(mine).type, other.table.column(theirs).type])
 
 
-def _sorting_cost(leaf: Leaf, statistics: Statistics) -> float:
+def _sorting_cost(leaf: RunningSum, statistics: Statistics) -> float:
     """What it costs to group, sort and sum up the rows of both leaves."""
-    assert leaf.passing is not None
     tables = (leaf.passing.rows.table, leaf.passing.counted.table)
-    rows = sum(statistics.size(table) for table in tables if isinstance(table, Table))
+    rows = sum(statistics.size(table) for table in tables)
     return 2 * STEP + (GROUP_ROW + GROUP + 0.2 * math.log2(rows + 1)) * rows

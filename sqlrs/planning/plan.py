@@ -1,4 +1,4 @@
-"""A plan: how one residual is evaluated, as a value that prints itself and its SQL."""
+"""A plan: how one residual is evaluated, as a value that describes itself."""
 
 from __future__ import annotations
 
@@ -6,16 +6,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
-from sqlglot import exp
-
-from sqlrs import emit
-from sqlrs.catalog import Table
-from sqlrs.planning.factorise import Kept, Statement, largest
+from sqlrs.planning.bags import Grouping, Join, described
 from sqlrs.planning.inclusion_exclusion import Sum
-from sqlrs.planning.problem import Above, Condition, Equal, Leaf, Renamed
-from sqlrs.planning.prune import Pruning, pruned_statement
-from sqlrs.planning.tree import Grouping, Join, described
-from sqlrs.residuals import Residual
+from sqlrs.planning.leaves import Leaf, Picked, Ranked, RunningSum
+from sqlrs.planning.problem import Above, Condition, Equal, Renamed
+from sqlrs.planning.prune import Pruning
+from sqlrs.residuals.residual import Residual
+from sqlrs.trees.predicates import predicate_text
 
 # What --plan may say. Residuals with external variables have one plan each, by their shape.
 HOW = ("auto", "plain", "factorised", "pruned")
@@ -34,10 +31,6 @@ class Plan(Protocol):
         """The kind of plan: plain, factorised, pruned, or one for external variables."""
         ...
 
-    def statement(self) -> exp.Select:
-        """A statement that yields T_E as one integer, 0 where the join is empty."""
-        ...
-
     def lines(self) -> list[str]:
         """The plan for people: its steps and why it was chosen. Nothing here depends on data."""
         ...
@@ -50,10 +43,6 @@ class Plain:
     residual: Residual
     reason: str = "asked for"
     name: str = "plain"
-
-    def statement(self) -> exp.Select:
-        """The definition of T_E as SQL."""
-        return emit.plain(self.residual)
 
     def lines(self) -> list[str]:
         """One line: the join and the grouping."""
@@ -69,7 +58,6 @@ class Factorised:
 
     residual: Residual
     total: Sum
-    dialect: str
     reason: str = "asked for"
     name: str = "factorised"
 
@@ -83,17 +71,6 @@ class Factorised:
         """What the planner expects."""
         return self.total.cost
 
-    def statement(
-        self, kept: Kept | None = None, taken: frozenset[str] = frozenset()
-    ) -> exp.Select:
-        """The steps as CTEs, then the count or the largest count.
-
-        ``kept`` steps are there already; their names are among those ``taken``.
-        """
-        building = Statement(self.dialect, table_names(self.residual) | taken, kept or {})
-        rows, _ = building.totals(self.total)
-        return building.finished(largest(building, rows, bool(self.residual.boundary)))
-
     def lines(self) -> list[str]:
         """One line for each step and for each correction."""
         largest_too = ["largest"] if self.residual.boundary else []
@@ -106,7 +83,6 @@ class Pruned:
 
     residual: Residual
     pruning: Pruning
-    dialect: str
     reason: str = "asked for"
     name: str = "pruned"
 
@@ -119,16 +95,6 @@ class Pruned:
     def cost(self) -> float:
         """What the planner expects for a maximum that stands out."""
         return self.pruning.cost
-
-    def statement(
-        self, kept: Kept | None = None, taken: frozenset[str] = frozenset()
-    ) -> exp.Select:
-        """Bounds, seeds, survivors and the largest count, in one statement.
-
-        ``kept`` steps are there already; their names are among those ``taken``.
-        """
-        building = Statement(self.dialect, table_names(self.residual) | taken, kept or {})
-        return pruned_statement(self.pruning, building)
 
     def lines(self) -> list[str]:
         """The bounds, then the two exact evaluations."""
@@ -155,7 +121,7 @@ def table_steps(sums: Iterable[Sum]) -> list[Grouping]:
         for total in sums
         for term in total.terms
         for step in term.join.steps
-        if all(isinstance(leaf.table, Table) for leaf in step.join.leaves)
+        if not any(isinstance(leaf, Picked) for leaf in step.join.leaves)
     ]
 
 
@@ -196,9 +162,9 @@ def join_text(join: Join) -> str:
 def leaf_text(leaf: Leaf) -> str:
     """An input for people."""
     held = dict(leaf.columns)
-    above = leaf.ranks.above if leaf.ranks is not None else ()
+    above = leaf.ranks.above if isinstance(leaf, Ranked) else ()
     order = [f"{held[high]} above {held[low]}" for high, low in sorted(above)]
-    if leaf.passing is not None:
+    if isinstance(leaf, RunningSum):
         ways = {(True, True): ">", (True, False): "≥", (False, True): "<", (False, False): "≤"}
         way = ways[leaf.passing.upwards, leaf.passing.strict]
         order = [described(leaf.variables), f"{leaf.passing.beyond} {way} {held[leaf.passing.at]}"]
@@ -211,5 +177,5 @@ def condition_text(condition: Condition) -> str:
         return str(condition)
     if isinstance(condition, Renamed):
         same = ", ".join(f"{own} = {other}" for own, other in condition.image if own != other)
-        return f"{emit.predicate_text(condition.predicate)} with {same}"
-    return emit.predicate_text(condition)
+        return f"{predicate_text(condition.predicate)} with {same}"
+    return predicate_text(condition)

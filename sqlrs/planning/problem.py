@@ -11,155 +11,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from sqlrs.catalog import Table
-from sqlrs.query import (
-    Atom,
-    Comparison,
-    Constant,
-    Filter,
-    General,
-    Inequality,
-    Predicate,
-    Term,
-    Variable,
-)
-from sqlrs.residuals import Residual
-
-
-@dataclass(frozen=True)
-class Ranks:
-    """Columns of a leaf that hold ranks in place of values, and which ranks are above which.
-
-    A value's rank is its place among the values of one column of a table, the rarest first. Ranks
-    are ``narrow`` where 32 bits hold them, which makes groups of them cheaper.
-    """
-
-    table: Table
-    column: str
-    columns: frozenset[str]
-    above: frozenset[tuple[str, str]] = frozenset()
-    narrow: bool = False
-
-    @cached_property
-    def label(self) -> tuple[object, ...]:
-        """The ranks without what is known of the table."""
-        return (self.table.identity, self.column, self.columns, self.above)
-
-
-@dataclass(frozen=True)
-class Leaf:
-    """An input relation: rows of a table, or of an earlier step's result called ``table``.
-
-    ``maximised`` columns are not kept: a kept value then counts as often as its most frequent
-    completion by them, which bounds every choice of their values from above. ``expected`` is the
-    number of rows that an earlier step's result is taken to have.
-    """
-
-    name: str
-    table: Table | str
-    columns: tuple[tuple[str, Variable], ...]
-    constants: tuple[tuple[str, Constant], ...] = ()
-    filters: frozenset[Filter] = frozenset()
-    guarded: frozenset[str] = frozenset()
-    maximised: tuple[str, ...] = ()
-    keys: tuple[frozenset[Variable], ...] = ()
-    expected: float = 0.0
-    ranks: Ranks | None = None
-    passing: Passing | None = None
-
-    @classmethod
-    def of(cls, atom: Atom, never_null: frozenset[Variable]) -> Leaf:
-        """The rows of an atom, those with NULL in a joined or compared column left out."""
-        columns = tuple((c, t) for c, t in atom.terms if isinstance(t, Variable))
-        return cls(
-            name=atom.alias,
-            table=atom.table,
-            columns=columns,
-            constants=tuple((c, t) for c, t in atom.terms if isinstance(t, Constant)),
-            filters=frozenset(atom.filters),
-            guarded=frozenset(
-                c for c, v in columns if v in never_null and atom.table.column(c).nullable
-            ),
-            keys=atom.keys,
-        )
-
-    @cached_property
-    def variables(self) -> frozenset[Variable]:
-        """The variables that the leaf provides."""
-        return frozenset(v for _, v in self.columns)
-
-    @cached_property
-    def label(self) -> tuple[object, ...]:
-        """Everything but the variables and the name."""
-        table = self.table if isinstance(self.table, str) else self.table.identity
-        names = tuple(c for c, _ in self.columns)
-        rest = (
-            self.filters,
-            self.guarded,
-            self.maximised,
-            self.ranks and self.ranks.label,
-            self.passing and self.passing.label,
-        )
-        return (table, names, frozenset(self.constants), *rest)
-
-    @cached_property
-    def label_hash(self) -> int:
-        """A hash of the label, computed once."""
-        return hash(self.label)
-
-    def substituted(self, image: Mapping[Variable, Variable]) -> Leaf:
-        """The leaf with variables replaced."""
-        if self.variables.isdisjoint(image):
-            return self
-        return replace(
-            self,
-            columns=tuple((c, image.get(v, v)) for c, v in self.columns),
-            keys=tuple(frozenset(image.get(v, v) for v in key) for key in self.keys),
-        )
-
-    def merged(self, other: Leaf) -> Leaf | None:
-        """One leaf for both where a common key says that their rows are the same, else None."""
-        if self.table != other.table or self.maximised or other.maximised:
-            return None
-        if self.ranks != other.ranks or self.passing or other.passing:
-            return None
-        mine: dict[str, Term] = {**dict(self.columns), **dict(self.constants)}
-        theirs: dict[str, Term] = {**dict(other.columns), **dict(other.constants)}
-        keys = self.table.keys if isinstance(self.table, Table) else frozenset()
-        if not any(all(mine[c] == theirs[c] for c in key) for key in keys):
-            return None
-        if any(mine[c] != theirs[c] for c in mine.keys() & theirs.keys()):
-            return None
-        return replace(
-            self,
-            columns=(*self.columns, *(p for p in other.columns if p[0] not in mine)),
-            constants=(*self.constants, *(p for p in other.constants if p[0] not in mine)),
-            filters=self.filters | other.filters,
-            guarded=self.guarded | other.guarded,
-        )
-
-
-@dataclass(frozen=True)
-class Passing:
-    """For each row of one leaf the number of rows of another that lie beyond it in an order.
-
-    Both agree in the ``common`` columns, pairs of names. The other's column ``beyond`` is compared
-    with the column ``at``: greater if ``upwards``, else less, and unequal if ``strict``.
-    """
-
-    rows: Leaf
-    counted: Leaf
-    common: tuple[tuple[str, str], ...]
-    at: str
-    beyond: str
-    upwards: bool
-    strict: bool
-
-    @cached_property
-    def label(self) -> tuple[object, ...]:
-        """All of it without the variables."""
-        order = (self.at, self.beyond, self.upwards, self.strict)
-        return (self.rows.label, self.counted.label, self.common, order)
+from sqlrs.planning.leaves import Leaf, TableRows
+from sqlrs.query import Comparison, General, Inequality, Predicate, Variable
+from sqlrs.residuals.residual import Residual
 
 
 @dataclass(frozen=True)
@@ -243,7 +97,7 @@ class Problem:
         """The residual's count for each value of its boundary."""
         never_null = residual.query.never_null
         return cls(
-            leaves=tuple(Leaf.of(atom, never_null) for atom in residual.atoms),
+            leaves=tuple(TableRows.of(atom, never_null) for atom in residual.atoms),
             free=residual.boundary,
             inequalities=residual.inequalities,
             others=(*sorted(residual.comparisons, key=str), *residual.generals),

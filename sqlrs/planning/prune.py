@@ -13,21 +13,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from sqlglot import exp
-
-from sqlrs import emit
-from sqlrs.catalog import Table
-from sqlrs.emit import RESULTS
-from sqlrs.identifiers import again, column
-from sqlrs.planning.factorise import Statement
-from sqlrs.planning.inclusion_exclusion import Solver, Sum
-from sqlrs.planning.problem import Leaf, Problem
-from sqlrs.planning.sources import column_names, free_name
+from sqlrs.planning.inclusion_exclusion import Planner, Sum
+from sqlrs.planning.leaves import Completions, Leaf, Picked, TableRows, completed
+from sqlrs.planning.problem import Problem
 from sqlrs.planning.statistics import Statistics
-from sqlrs.planning.trees import ascending, filtered_by, joined_with, named, select_from, table
 from sqlrs.query import Variable
+from sqlrs.trees.naming import column_names, free_name
 
-_SEEDS = 8
+SEEDS = 8
 # Expected where values stand out; from an even column, on the other hand, all values survive.
 _FEW_SURVIVORS = 32.0
 _EVEN, _UNEVEN = 1.1, 1.5
@@ -42,8 +35,8 @@ class Level:
     variables: tuple[Variable, ...]
     seeding: Sum
     surviving: Sum
-    seeds: Leaf
-    survivors: Leaf
+    seeds: Picked
+    survivors: Picked
 
 
 @dataclass(frozen=True)
@@ -52,17 +45,21 @@ class Side:
 
     variable: Variable
     total: Sum
-    survivors: Leaf
+    survivors: Picked
 
 
 @dataclass(frozen=True)
 class Pruning:
-    """The levels, the bounds from other sides, and the exact evaluation of seeds and survivors."""
+    """The levels, the bounds from other sides, and the exact evaluation of seeds and survivors.
+
+    ``first`` is how many values are evaluated before any is ruled out.
+    """
 
     levels: tuple[Level, ...]
     sides: tuple[Side, ...]
     seeded: Sum
     rest: Sum
+    first: int
 
     @property
     def sums(self) -> list[Sum]:
@@ -79,20 +76,20 @@ class Pruning:
         return bounds + deeper + self.seeded.cost + 2 * self.rest.cost
 
 
-def prune(problem: Problem, solver: Solver, reserved: frozenset[str]) -> Pruning | None:
+def prune(problem: Problem, planner: Planner, reserved: frozenset[str]) -> Pruning | None:
     """The pruned evaluation of a problem, or None where there is no group to rule out."""
     if not problem.free or problem.output is not None:
         return None
-    names = _Names(problem, reserved, solver.statistics)
+    names = _Names(problem, reserved, planner.statistics)
     telling = [v for v in sorted(problem.free) if connected(bounding(problem, [v]).leaves)]
     if not telling:
         return None
-    bounds = {v: _cheap_bound(problem, v, solver) for v in telling}
+    bounds = {v: _cheap_bound(problem, v, planner) for v in telling}
     first = min(bounds, key=lambda v: bounds[v].cost)
-    exact = solver.solve(problem.restricted([names.seeds([first])]))
+    exact = planner.exact(problem.restricted([names.seeds([first])]))
     chain, seeding, seeded = [first], [bounds[first]], exact
     while len(chain) < len(problem.free) - 1:
-        found = _deeper(problem, solver, names, chain)
+        found = _deeper(problem, planner, names, chain)
         if found is None or found[1].cost + found[2].cost > _WORTH_A_LEVEL * seeded.cost:
             break
         chain.append(found[0])
@@ -111,7 +108,7 @@ def prune(problem: Problem, solver: Solver, reserved: frozenset[str]) -> Pruning
         if depth > 1:
             thin = [names.survivors(chain[: depth - 1])]
             thin += [side.survivors for side in sides if side.variable == variables[-1]]
-            surviving = solver.bound(bounding(problem, variables).restricted(thin))
+            surviving = planner.bound(bounding(problem, variables).restricted(thin))
         levels.append(
             Level(
                 tuple(variables),
@@ -122,15 +119,16 @@ def prune(problem: Problem, solver: Solver, reserved: frozenset[str]) -> Pruning
             )
         )
     last = [levels[-1].survivors, *(s.survivors for s in sides if s.variable not in chain)]
-    return Pruning(tuple(levels), tuple(sides), seeded, solver.solve(problem.restricted(last)))
+    rest = planner.exact(problem.restricted(last))
+    return Pruning(tuple(levels), tuple(sides), seeded, rest, SEEDS)
 
 
-def _cheap_bound(problem: Problem, variable: Variable, solver: Solver) -> Sum:
+def _cheap_bound(problem: Problem, variable: Variable, planner: Planner) -> Sum:
     """A bound for each value of one variable, without the leaves that cost more than they rule out.
 
     A leaf with a key, all of whose variables others hold, counts a combination once or not at all.
     """
-    best = solver.bound(bounding(problem, [variable]))
+    best = planner.bound(bounding(problem, [variable]))
     while True:
         leaves = best.problem.leaves
         options = []
@@ -138,7 +136,7 @@ def _cheap_bound(problem: Problem, variable: Variable, solver: Solver) -> Sum:
             rest = tuple(other for other in leaves if other is not leaf)
             held = frozenset[Variable]().union(*(other.variables for other in rest))
             if leaf.keys and leaf.variables <= held and connected(rest):
-                options.append(solver.bound(replace(best.problem, leaves=rest)))
+                options.append(planner.bound(replace(best.problem, leaves=rest)))
         cheapest = min(options, key=lambda total: total.cost, default=None)
         if cheapest is None or cheapest.cost > _WORTH_DROPPING * best.cost:
             return best
@@ -146,20 +144,20 @@ def _cheap_bound(problem: Problem, variable: Variable, solver: Solver) -> Sum:
 
 
 def _deeper(
-    problem: Problem, solver: Solver, names: _Names, chain: Sequence[Variable]
+    problem: Problem, planner: Planner, names: _Names, chain: Sequence[Variable]
 ) -> tuple[Variable, Sum, Sum] | None:
     """The variable that makes the best next level, its bound, and what is then left to evaluate."""
     options = []
     for variable in sorted(problem.free - set(chain)):
         longer = bounding(problem, [*chain, variable])
         if connected(longer.leaves):
-            bound = solver.bound(longer.restricted([names.seeds(chain)]))
+            bound = planner.bound(longer.restricted([names.seeds(chain)]))
             options.append((bound, variable))
     if not options:
         return None
     bound, variable = min(options, key=lambda option: option[0].cost)
     seeds = names.seeds([*chain, variable])
-    return variable, bound, solver.solve(problem.restricted([seeds]))
+    return variable, bound, planner.exact(problem.restricted([seeds]))
 
 
 class _Names:
@@ -171,25 +169,26 @@ class _Names:
         self.reserved = reserved
         self.statistics = statistics
 
-    def seeds(self, variables: Sequence[Variable]) -> Leaf:
-        return self._leaf("seeds", variables, _SEEDS)
+    def seeds(self, variables: Sequence[Variable]) -> Picked:
+        return self._leaf("seeds", variables, SEEDS)
 
-    def survivors(self, variables: Sequence[Variable]) -> Leaf:
+    def survivors(self, variables: Sequence[Variable]) -> Picked:
         expected = math.prod(self._surviving(variable) for variable in variables)
         return self._leaf("survivors", variables, max(expected, _FEW_SURVIVORS))
 
-    def _leaf(self, kind: str, variables: Sequence[Variable], expected: float) -> Leaf:
+    def _leaf(self, kind: str, variables: Sequence[Variable], expected: float) -> Picked:
         joined = "_".join([kind, *(self.columns[v] for v in variables)])
         name = free_name(joined, set(self.reserved))
         columns = tuple(sorted((c, v) for v, c in column_names(variables).items()))
-        return Leaf(name, name, columns, keys=(frozenset(variables),), expected=expected)
+        key = frozenset(variables)
+        return Picked(name=name, columns=columns, keys=(key,), expected=expected)
 
     def _surviving(self, variable: Variable) -> float:
         """How many values of a variable no bound is expected to rule out."""
         found = math.inf
         for leaf in self.problem.leaves:
             for name, held in leaf.columns:
-                if held == variable and isinstance(leaf.table, Table):
+                if held == variable and not isinstance(leaf, Picked):
                     repetition = self.statistics.repetition(leaf.table, name)
                     skew = repetition.skew(self.statistics.size(leaf.table))
                     share = min(max((_UNEVEN - skew) / (_UNEVEN - _EVEN), 0.0), 1.0)
@@ -221,79 +220,11 @@ def bounding(problem: Problem, variables: Iterable[Variable]) -> Problem:
         if len(kept) == len(leaf.columns):
             leaves.append(leaf)
         elif kept or not leaf.keys:
-            gone = tuple(c for c, v in leaf.columns if v in others)
-            keys = (frozenset(v for _, v in kept),) if leaf.keys else ()
-            more = (*leaf.maximised, *gone)
-            leaves.append(replace(leaf, columns=kept, maximised=more, keys=keys))
+            assert isinstance(leaf, TableRows | Completions)
+            leaves.append(completed(leaf, kept))
     return Problem(
         leaves=tuple(leaves),
         free=kept_free,
         inequalities=frozenset(p for p in problem.inequalities if p.variables.isdisjoint(others)),
         others=tuple(c for c in problem.others if c.variables.isdisjoint(others)),
     )
-
-
-def pruned_statement(pruning: Pruning, building: Statement) -> exp.Select:
-    """One statement: bounds, seeds, the best of them, survivors, and the largest of all."""
-    return _Writer(pruning, building).select()
-
-
-class _Writer:
-    def __init__(self, pruning: Pruning, building: Statement) -> None:
-        self.pruning = pruning
-        self.building = building
-
-    def select(self) -> exp.Select:
-        first, *deeper = self.pruning.levels
-        bound = self._bound(first.seeding)
-        sides = [(side, self._bound(side.total)) for side in self.pruning.sides]
-        self._seeds(first.seeds, bound)
-        for level in deeper:
-            self._seeds(level.seeds, self._bound(level.seeding))
-        best = self.building.add("best_seed", self._best(self.pruning.seeded, "seed_results"))
-        evaluated = None if deeper else first.seeds
-        self._survivors(first.survivors, bound, best, evaluated)
-        for side, side_bound in sides:
-            self._survivors(side.survivors, side_bound, best)
-        for level in deeper:
-            self._survivors(level.survivors, self._bound(level.surviving), best)
-        rest = self.building.add("best_survivor", self._best(self.pruning.rest, "survivor_results"))
-        both = exp.Greatest(this=column(RESULTS, best), expressions=[column(RESULTS, rest)])
-        return self.building.finished(
-            joined_with(select_from(table(best), named(both, RESULTS)), table(rest), [])
-        )
-
-    def _bound(self, total: Sum) -> str:
-        rows, columns = self.building.totals(total)
-        return self.building.add("_".join(["bound", *columns.values()]), rows)
-
-    def _seeds(self, seeds: Leaf, bound: str) -> None:
-        keys = [column(c, bound) for c, _ in seeds.columns]
-        order = [exp.Ordered(this=column(RESULTS, bound), desc=True)]
-        order += [ascending(again(key)) for key in keys]
-        select = select_from(table(bound), *keys)
-        select.set("order", exp.Order(expressions=order))
-        select.set("limit", exp.Limit(expression=emit.number(_SEEDS)))
-        self.building.add(str(seeds.table), select)
-
-    def _survivors(
-        self, survivors: Leaf, bound: str, best: str, evaluated: Leaf | None = None
-    ) -> None:
-        keys = [column(c, bound) for c, _ in survivors.columns]
-        select = joined_with(select_from(table(bound), *keys), table(best), [])
-        where: list[exp.Expression] = [
-            exp.GT(this=column(RESULTS, bound), expression=column(RESULTS, best))
-        ]
-        if evaluated is not None:
-            name = str(evaluated.table)
-            seeds = select_from(table(name), *(column(c, name) for c, _ in evaluated.columns))
-            already = exp.In(this=again(keys[0]), query=exp.Subquery(this=seeds))
-            where.append(exp.Not(this=already))
-        self.building.add(str(survivors.table), filtered_by(select, where))
-
-    def _best(self, total: Sum, name: str) -> exp.Select:
-        rows, _ = self.building.totals(total)
-        kept = self.building.add(name, rows)
-        largest = exp.Max(this=column(RESULTS, kept))
-        value = exp.Coalesce(this=largest, expressions=[emit.number(0)])
-        return select_from(table(kept), named(value, RESULTS))

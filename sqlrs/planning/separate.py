@@ -11,10 +11,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 from itertools import permutations
 
+from sqlrs.planning.bags import Grouping, Input, Join, unique_rows
 from sqlrs.planning.estimate import STEP
-from sqlrs.planning.inclusion_exclusion import Solver, Sum, Term
-from sqlrs.planning.problem import Condition, Leaf, Problem
-from sqlrs.planning.tree import Grouping, Input, Join, unique_rows
+from sqlrs.planning.inclusion_exclusion import Planner, Sum, Term
+from sqlrs.planning.leaves import Completions, Leaf, TableRows, completed
+from sqlrs.planning.problem import Condition, Problem
 from sqlrs.query import Variable
 
 
@@ -38,12 +39,11 @@ def reduced(problem: Problem) -> Problem:
         own = leaf.variables - others
         kept = tuple((c, v) for c, v in leaf.columns if v in others)
         left = [c for c, v in leaf.columns if v in own]
+        assert isinstance(leaf, TableRows | Completions)
         plain = len(left) == len(own) and leaf.guarded.isdisjoint(left)
         inside = leaf.variables <= problem.free
         if own and kept and plain and inside and own.isdisjoint(compared):
-            keys = (frozenset(v for _, v in kept),) if leaf.keys else ()
-            more = (*leaf.maximised, *left)
-            leaves[place] = replace(leaf, columns=kept, maximised=more, keys=keys)
+            leaves[place] = completed(leaf, kept)
             gone |= own
     return replace(problem, leaves=tuple(leaves), free=problem.free - gone)
 
@@ -67,7 +67,7 @@ def _copy_of_another(
     return None
 
 
-def separate(problem: Problem, solver: Solver) -> Sum | None:
+def separate(problem: Problem, planner: Planner) -> Sum | None:
     """Counts per value of the free variables that parts share; None where that saves nothing.
 
     The largest of these counts is the largest count of the problem.
@@ -85,7 +85,7 @@ def separate(problem: Problem, solver: Solver) -> Sum | None:
     inputs: list[Input] = []
     cost = 0.0
     for part in parts:
-        solved = solver.covered(part)
+        solved = planner.covered(part)
         inputs.append(_largest(solved, shared))
         cost += solved.cost + STEP
     inside = frozenset[Condition]().union(*(part.conditions for part in parts))

@@ -13,18 +13,19 @@ from dataclasses import replace
 from itertools import combinations
 
 from sqlrs.catalog import Table
-from sqlrs.equalities import behave_alike
+from sqlrs.compiler.equalities import sort_alike
 from sqlrs.planning.canonical import Canonical, canonical
 from sqlrs.planning.estimate import BUILD, GROUP, GROUP_ROW, PROBE, STEP
-from sqlrs.planning.inclusion_exclusion import Solver, Sum
-from sqlrs.planning.problem import Above, Other, Problem, Ranks
+from sqlrs.planning.inclusion_exclusion import Planner, Sum
+from sqlrs.planning.leaves import Leaf, Ranked, Ranks, TableRows
+from sqlrs.planning.problem import Above, Other, Problem
 from sqlrs.planning.statistics import Statistics
 from sqlrs.query import Inequality, Variable
 
 Orbit = tuple[Variable, ...]
 
 
-def ordered(problem: Problem, solver: Solver) -> Sum | None:
+def ordered(problem: Problem, planner: Planner) -> Sum | None:
     """The cheapest count found with one of several exchangeable variables above the others.
 
     None where no variables can be exchanged.
@@ -33,10 +34,10 @@ def ordered(problem: Problem, solver: Solver) -> Sum | None:
         return None
     options = []
     for orbit in orbits(problem):
-        restricted = first_above(problem, orbit, solver.statistics)
-        total = solver.solve(restricted, thorough=True)
+        restricted = first_above(problem, orbit, planner.statistics)
+        total = planner.exact(restricted, thorough=True)
         terms = tuple(replace(t, coefficient=t.coefficient * len(orbit)) for t in total.terms)
-        cost = total.cost + _ranking_cost(restricted, solver.statistics)
+        cost = total.cost + _ranking_cost(restricted, planner.statistics)
         options.append(Sum(restricted, terms, cost))
     return min(options, key=lambda total: total.cost, default=None)
 
@@ -67,7 +68,7 @@ def _can_be_ranked(problem: Problem, variable: Variable) -> bool:
     if any(variable in condition.variables for condition in problem.others):
         return False
     holders = [leaf for leaf in problem.leaves if variable in leaf.variables]
-    return all(isinstance(x.table, Table) and not x.maximised for x in holders) and behave_alike(
+    return all(isinstance(x, TableRows) for x in holders) and sort_alike(
         table.column(name).type for table, name in _places(problem, variable)
     )
 
@@ -77,7 +78,7 @@ def _places(problem: Problem, variable: Variable) -> list[tuple[Table, str]]:
     found: dict[tuple[object, str], tuple[Table, str]] = {}
     for leaf in problem.leaves:
         for name, held in leaf.columns:
-            if held == variable and isinstance(leaf.table, Table):
+            if held == variable and isinstance(leaf, TableRows):
                 found.setdefault((leaf.table.identity, name), (leaf.table, name))
     return [found[place] for place in sorted(found, key=str)]
 
@@ -96,7 +97,7 @@ def first_above(problem: Problem, orbit: Orbit, statistics: Statistics) -> Probl
     )
     narrow = statistics.rows.get(table.identity, math.inf) < 2**31
     inside: set[Variable] = set()
-    leaves = []
+    leaves: list[Leaf] = []
     for leaf in problem.leaves:
         ranked = frozenset(name for name, v in leaf.columns if v in orbit)
         above = frozenset(
@@ -107,9 +108,10 @@ def first_above(problem: Problem, orbit: Orbit, statistics: Statistics) -> Probl
         )
         if above:
             inside |= leaf.variables
-        leaves.append(
-            replace(leaf, ranks=Ranks(table, column, ranked, above, narrow)) if ranked else leaf
-        )
+        if ranked:
+            assert isinstance(leaf, TableRows)
+            leaf = leaf.ranked(Ranks(table, column, ranked, above, narrow))
+        leaves.append(leaf)
     more: list[Other] = [Above(first, v) for v in rest if v not in inside]
     return replace(
         problem,
@@ -124,7 +126,7 @@ def _ranking_cost(problem: Problem, statistics: Statistics) -> float:
     cost = 0.0
     read: set[object] = set()
     for leaf in problem.leaves:
-        if leaf.ranks is None or not isinstance(leaf.table, Table):
+        if not isinstance(leaf, Ranked):
             continue
         rows = statistics.size(leaf.table)
         if not read:

@@ -11,26 +11,30 @@ from math import prod
 from sqlglot import exp
 
 from sqlrs.catalog import Catalog, Table
-from sqlrs.emit import plain
+from sqlrs.compiled import Compiled
+from sqlrs.compiler.simplify import Contradiction
 from sqlrs.errors import QueryRefused, UsageError
-from sqlrs.isomorphism import representatives
 from sqlrs.ledger.base import Kind, check_name
 from sqlrs.noise import DEFAULT_SHAPE, PolyLaplace
 from sqlrs.planning.choose import choose
-from sqlrs.planning.smt import Solved
+from sqlrs.planning.external import Solved
+from sqlrs.procedures.facts import Keys, facts_of
 from sqlrs.procedures.programs import Programs
-from sqlrs.release import Compiled, Settings
-from sqlrs.residuals import Members, Residuals
+from sqlrs.residuals.isomorphism import representatives
+from sqlrs.residuals.residual import Members, Residuals
 from sqlrs.sensitivity.ceiling import turning_point
 from sqlrs.sensitivity.refined import choose_method
 from sqlrs.sensitivity.steps import Recursion, compile_recursion
-from sqlrs.simplify import Contradiction
+from sqlrs.settings import Settings
+from sqlrs.sql.plain import plain
+from sqlrs.sql.write import statement_of
 
 # Functions of the schema that are no query; tests compare the list with what is installed.
 RESERVED_NAMES = frozenset(
     """
-    await_durable budget can_change charge check_epsilon coefficients fold grant_budget grow
-    history horizon noise random_word smoothness_ratio turning_point weights whole_power
+    await_durable budget can_change changed check_epsilon coefficients counter fold grant_budget
+    grow history horizon noise random_word recorded_units restore_spent smoothness_ratio spend
+    spent_units table_facts turning_point weights whole_power
     """.split()  # noqa: SIM905 - so many words are best read as text
 )
 
@@ -51,6 +55,7 @@ class Definition:
     canonical: str
     least_epsilon: Decimal
     tables: tuple[Table, ...]
+    facts: str
     measure: exp.Select
     values: tuple[tuple[int, ...], ...]
     programs: Programs
@@ -66,8 +71,13 @@ class Definition:
         shape: int = DEFAULT_SHAPE,
         repeats: bool = True,
         settings: Settings | None = None,
+        declared_keys: Keys | None = None,
     ) -> Definition:
-        """Compile a query for installation, or refuse it."""
+        """Compile a query for installation, or refuse it.
+
+        ``declared_keys`` are those of the catalog's keys that the owner promises and the database
+        does not enforce: the function does not look for them.
+        """
         check_function_name(name)
         check_name(Kind.DATASET, dataset)
         if catalog.dialect != "postgres":
@@ -77,9 +87,21 @@ class Definition:
         if isinstance(compiled, Contradiction):
             raise UsageError("the conditions contradict each other: the count is always 0")
         residuals = compiled.residuals
+        if not residuals.query.private:
+            raise UsageError(
+                "the query reads public tables alone: its count is exact and needs no function",
+                hint="grant SELECT on these tables, or declare the private ones",
+            )
+        if residuals.query.large_units:
+            raise UsageError(
+                "a function inside the database protects single rows, not "
+                + ", ".join(residuals.query.large_units),
+                hint="ask through sqlrs count or the proxy",
+            )
         recursion = compile_recursion(residuals)
         programs = Programs.of(recursion)
         measure, values = _measure(residuals, recursion, settings.plan)
+        tables = _tables(residuals)
         return cls(
             name=name,
             sql=sql,
@@ -88,7 +110,8 @@ class Definition:
             repeats=repeats,
             canonical=plain(residuals.of(residuals.query.everything)).sql(dialect="postgres"),
             least_epsilon=_least_epsilon(recursion, programs, shape),
-            tables=_tables(residuals),
+            tables=tables,
+            facts=facts_of(sql, catalog, tables, declared_keys or {}),
             measure=measure,
             values=values,
             programs=programs,
@@ -125,13 +148,13 @@ def _measure(
     statements: list[exp.Expression] = []
     for representative in same.values():
         if representative.members not in place:
-            chosen = choose(representative, None, how=plan, dialect="postgres")
+            chosen = choose(representative, None, how=plan)
             if isinstance(chosen, Solved):
                 raise UsageError(
                     "a function inside the database has no solver",
                     hint="install it without --solver, or ask through sqlrs count",
                 )
-            statements.append(chosen.statement())
+            statements.append(statement_of(chosen, "postgres"))
             place[representative.members] = len(statements)
     numbers = exp.Array(
         # sqlglot prints an array of bare subqueries as the array of the first one's rows.

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import Any
 
 import psycopg
 from psycopg.rows import TupleRow
@@ -16,6 +15,9 @@ from sqlrs.errors import EngineFailed, SqlrsError, UsageError
 from sqlrs.procedures.definition import Definition, check_function_name
 from sqlrs.procedures.render import Grants, drop_query_script, install_script
 from sqlrs.templates import template
+
+# Raised by sql_templates/procedures/check_roles.sql.
+_UNFIT_ROLE = "RS001"
 
 Connection = psycopg.Connection[TupleRow]
 
@@ -36,26 +38,28 @@ class Installed:
 
 @dataclass(frozen=True)
 class Balance:
-    """One budget, and how much of what is spent the journal of answers explains."""
+    """One budget, and how much of what is spent the journal of answers explains.
+
+    ``spent`` is None where its counter was lost or reset: nothing is answered until it is restored.
+    """
 
     kind: str
     name: str
     cap: Decimal
-    spent: Decimal
+    spent: Decimal | None
     recorded: Decimal
 
 
 def install(url: str, definition: Definition, grants: Grants) -> None:
-    """Run the script of a definition, unless a role that it would serve is unfit."""
+    """Run the script of a definition; it refuses a role that has another way to the data."""
     script = install_script(definition, grants)
-    with _connected(url) as connection:
-        _check_roles(connection, definition, grants)
+    with connected(url) as connection:
         _run(connection, script)
 
 
 def installed(url: str) -> tuple[Installed, ...]:
     """Every installed function, by name."""
-    with _connected(url) as connection:
+    with connected(url) as connection:
         if not _exists(connection):
             return ()
         rows = connection.execute(_template("installed")).fetchall()
@@ -64,7 +68,7 @@ def installed(url: str) -> tuple[Installed, ...]:
 
 def balances(url: str) -> tuple[Balance, ...]:
     """Every budget of the functions, analysts first, by name."""
-    with _connected(url) as connection:
+    with connected(url) as connection:
         if not _exists(connection):
             return ()
         rows = connection.execute(_template("all_balances")).fetchall()
@@ -74,7 +78,7 @@ def balances(url: str) -> tuple[Balance, ...]:
 def uninstall(url: str, name: str) -> None:
     """Remove one function; the ledger stays."""
     check_function_name(name)
-    with _connected(url) as connection, connection.transaction():
+    with connected(url) as connection, connection.transaction():
         if not _exists(connection) or name not in _names(connection):
             raise UsageError(f"no function {name} is installed", hint="see sqlrs installed")
         _run(connection, drop_query_script(name))
@@ -82,25 +86,8 @@ def uninstall(url: str, name: str) -> None:
 
 def uninstall_everything(url: str) -> None:
     """Remove the schema with all functions and the ledger: every budget is forgotten."""
-    with _connected(url) as connection:
+    with connected(url) as connection:
         _run(connection, _template("drop_schema"))
-
-
-def _check_roles(connection: Connection, definition: Definition, grants: Grants) -> None:
-    private = [table for table in definition.tables if table.private]
-    parameters: Mapping[str, Any] = {
-        "roles": list(grants.roles),
-        "owner": grants.owner,
-        "schemas": [table.schema for table in private],
-        "tables": [table.name for table in private],
-    }
-    for role, reason in connection.execute(_template("unfit_roles"), parameters):
-        raise UsageError(
-            f"role {role} {reason}",
-            hint="grant the function to a role that has no other way to the private tables",
-        )
-    if grants.owner in grants.roles:
-        raise UsageError("the owner of the functions cannot be one of their callers")
 
 
 def _names(connection: Connection) -> set[str]:
@@ -117,20 +104,27 @@ def _run(connection: Connection, script: str) -> None:
 
 
 @contextmanager
-def _connected(url: str) -> Iterator[Connection]:
-    failure: SqlrsError
+def connected(url: str) -> Iterator[Connection]:
+    """A connection of the owner's; whatever fails becomes an error of ours."""
     try:
         with psycopg.connect(url, autocommit=True, client_encoding="utf8") as connection:
             yield connection
             return
-    except psycopg.OperationalError as error:
-        text = str(error).strip().partition("\n")[0]
-        failure = EngineFailed(f"cannot reach PostgreSQL: {text}", code="connection_failed")
     except psycopg.Error as error:
-        # Nothing of the data is read here, so the server's own words may be shown.
-        text = str(error).strip().partition("\n")[0]
-        failure = EngineFailed(f"PostgreSQL refused: {text}", code="install_failed")
+        failure = _failure(error)
     raise failure
+
+
+def _failure(error: psycopg.Error) -> SqlrsError:
+    if error.sqlstate == _UNFIT_ROLE:
+        return UsageError(error.diag.message_primary or "", hint=error.diag.message_hint)
+    # Nothing of the data is read here, so the server's own words may be shown.
+    text = str(error).strip().partition("\n")[0]
+    if error.sqlstate is None:
+        return EngineFailed(f"cannot reach PostgreSQL: {text}", code="connection_failed")
+    return EngineFailed(
+        f"PostgreSQL refused: {text}", hint=error.diag.message_hint, code="install_failed"
+    )
 
 
 def _template(name: str) -> str:

@@ -10,7 +10,7 @@ from psycopg.sql import SQL, Composable, Identifier, Literal
 
 from sqlrs.errors import QueryRefused
 from sqlrs.ledger.base import Kind
-from sqlrs.procedures.definition import Definition
+from sqlrs.procedures.definition import RESERVED_NAMES, Definition
 from sqlrs.templates import template
 
 DEFAULT_OWNER = "sqlrs_owner"
@@ -20,12 +20,16 @@ _OBJECTS = (
     "budgets",
     "releases",
     "queries",
+    "recorded_units",
+    "spent_units",
     "balances",
+    "counter",
     "grant_budget",
+    "restore_spent",
     "budget",
     "history",
     "check_epsilon",
-    "charge",
+    "spend",
     "await_durable",
     "random_word",
     "whole_power",
@@ -39,6 +43,8 @@ _OBJECTS = (
     "fold",
     "noise",
 )
+# What analysts call beside the counts themselves.
+_FOR_ANALYSTS = frozenset({"budget", "history"})
 _QUOTES = ("$sqlrs$", "$measure$")
 
 
@@ -56,8 +62,10 @@ def install_script(definition: Definition, grants: Grants) -> str:
     """The whole script, for one transaction: it may be run again, and never touches a balance."""
     owner = Identifier(grants.owner)
     parts = [
+        _text("begin"),
         _filled("owner", owner_text=Literal(grants.owner)),
         _filled("schema", owner_text=Literal(grants.owner)),
+        _roles(definition, grants),
         *(
             _filled(
                 "read_table",
@@ -68,8 +76,20 @@ def install_script(definition: Definition, grants: Grants) -> str:
             for table in definition.tables
         ),
         _filled("become_owner", owner=owner),
+        _filled(
+            "check_schema",
+            owner_text=Literal(grants.owner),
+            inner_functions=_texts(sorted(RESERVED_NAMES - _FOR_ANALYSTS)),
+        ),
         *(_text(name) for name in _OBJECTS),
+        _filled(
+            "table_facts",
+            columns=SQL(template("postgres/columns.sql")),
+            keys=SQL(template("postgres/keys.sql")),
+        ),
+        _text("changed"),
         _function(definition),
+        _filled("pin_settings", name=Literal(definition.name)),
         _filled(
             "record_definition",
             name=Literal(definition.name),
@@ -86,7 +106,7 @@ def install_script(definition: Definition, grants: Grants) -> str:
         ),
         *_budgets(definition, grants),
     ]
-    return "\n\n".join(["BEGIN;", *parts, "COMMIT;"]) + "\n"
+    return "\n\n".join([*parts, "COMMIT;"]) + "\n"
 
 
 def drop_query_script(name: str) -> str:
@@ -107,6 +127,7 @@ def _function(definition: Definition) -> str:
         shape=Literal(definition.shape),
         least_epsilon=Literal(definition.least_epsilon),
         repeats=Literal(definition.repeats),
+        facts=Literal(definition.facts),
         measure=SQL(measure),
         steps=_array(programs.steps),
         starts=_array(programs.starts),
@@ -122,6 +143,18 @@ def _function(definition: Definition) -> str:
     return created
 
 
+def _roles(definition: Definition, grants: Grants) -> str:
+    """The check that those who are served have no other way to the private tables."""
+    private = [table for table in definition.tables if table.private]
+    return _filled(
+        "check_roles",
+        roles=_texts(grants.roles),
+        owner_text=Literal(grants.owner),
+        schemas=_texts(table.schema or "public" for table in private),
+        tables=_texts(table.name for table in private),
+    )
+
+
 def _budgets(definition: Definition, grants: Grants) -> Iterable[str]:
     caps = [(Kind.ANALYST, role, grants.budget) for role in grants.roles]
     caps.append((Kind.DATASET, definition.dataset, grants.dataset_budget))
@@ -135,6 +168,10 @@ def _budgets(definition: Definition, grants: Grants) -> Iterable[str]:
 def _array(numbers: Iterable[int]) -> Composable:
     listed = SQL(", ").join(map(Literal, numbers))
     return SQL("ARRAY[{}]::integer[]").format(listed)
+
+
+def _texts(texts: Iterable[str]) -> Composable:
+    return SQL("ARRAY[{}]::text[]").format(SQL(", ").join(map(Literal, texts)))
 
 
 def _product(places: Iterable[int]) -> Composable:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from typing import Protocol
+
+# Of each statement in the history; a thousand long ones would fill the memory.
+SHOWN_CHARACTERS = 2000
 
 
 class Cancellation(Protocol):
@@ -19,6 +22,14 @@ class Cancellation(Protocol):
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until somebody asks to stop, at most ``timeout`` seconds."""
         ...
+
+
+Hold = Callable[[], None]
+"""Waits until an outcome may be seen, or raises Interrupted if a stop takes its place."""
+
+
+def at_once() -> None:
+    """The ``Hold`` of whoever has no time grid."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +49,7 @@ class ExposedTable:
     columns: tuple[ExposedColumn, ...]
     keys: tuple[tuple[str, ...], ...] = ()
     schema: str = "public"
+    public: bool = False
 
 
 @dataclass(frozen=True)
@@ -65,12 +77,16 @@ class ExposedSchema:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A released count with its cost: all of it may be shown to the analyst who asked."""
+    """A released count with its cost: all of it may be shown to the analyst who asked.
+
+    ``shown`` is false where the statement's HAVING, LIMIT or OFFSET leaves no row.
+    """
 
     value: int
     epsilon: Decimal
     interval: tuple[int, int] | None = None
     repeated: bool = False
+    shown: bool = True
 
 
 @dataclass(frozen=True)
@@ -84,6 +100,21 @@ class HistoryRow:
     answer: int | None = None
 
 
+class Checker(Protocol):
+    """Tells what would be refused. It is pickled and used in other processes, which may be killed.
+
+    What it raises is pickled in turn.
+    """
+
+    def check(self, sql: str) -> None:
+        """Raise if a count of this text would be refused. Reads and charges nothing."""
+        ...
+
+
+TextRow = tuple[str | None, ...]
+"""One row of public tables, each value as the text of its type."""
+
+
 class Backend(Protocol):
     """Answers counts privately. Its methods block and are called from several threads.
 
@@ -95,8 +126,8 @@ class Backend(Protocol):
         """What analysts may name."""
         ...
 
-    def check(self, sql: str) -> None:
-        """Compile only: raise if the statement would be refused. Reads and charges nothing."""
+    def checker(self) -> Checker:
+        """What tells refusals in advance; every text is shown to it before it is counted."""
         ...
 
     def count(
@@ -107,8 +138,23 @@ class Backend(Protocol):
         epsilon: Decimal,
         error_bars: Decimal | None,
         cancel: Cancellation,
+        hold: Hold = at_once,
     ) -> Outcome:
-        """Charge, then answer; a repeat is answered from the record."""
+        """Charge, then answer; a repeat is answered from the record.
+
+        ``hold`` is called after the work and before its outcome is recorded, whatever it is: until
+        it returns nobody may see in any way that the work has ended. What it raises is recorded
+        as the outcome, and raised.
+        """
+        ...
+
+    def read(
+        self, sql: str, *, rows: int, characters: int, cancel: Cancellation
+    ) -> Sequence[TextRow]:
+        """The rows of a query over public tables alone, exactly and free of charge.
+
+        A query that is not proven to be one, or has a larger result, is refused.
+        """
         ...
 
     def trouble(self) -> str | None:

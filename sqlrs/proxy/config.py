@@ -11,7 +11,8 @@ from typing import Any
 
 from sqlrs.epsilon import parse_epsilon
 from sqlrs.errors import SqlrsError, UsageError
-from sqlrs.proxy.release import AnalystLimits
+from sqlrs.ledger.base import add
+from sqlrs.proxy.policy.price import AnalystLimits
 
 _TLS = ("require", "allow", "off")
 
@@ -26,16 +27,22 @@ class Limits:
     message_bytes: int = 1_048_576
     statement_characters: int = 65_536
     prepared_statements: int = 500
-    statements_per_second: float = 200.0
-    statement_burst: int = 400
+    prepared_bytes: int = 1_048_576
+    statements_per_second: float = 400.0
+    statement_burst: int = 800
     failures_per_minute: int = 10
+    failures_per_address: int = 200
+    failures_in_all: int = 1000
     authentication_seconds: float = 10.0
     message_seconds: float = 30.0
     send_seconds: float = 30.0
     idle_seconds: float = 3600.0
     query_seconds: float = 600.0
     catalog_seconds: float = 30.0
+    reading_seconds: float = 10.0
     history_rows: int = 1000
+    shadow_megabytes: int = 64
+    public_rows: int = 10_000
 
 
 @dataclass(frozen=True)
@@ -54,6 +61,7 @@ class ProxyConfig:
     state_directory: Path | None = None
     postgres_binaries: Path | None = None
     workers: int = 4
+    readers: int = 3
     counts_per_analyst: int = 2
     latency_grid: float = 0.0
     shutdown_seconds: float = 30.0
@@ -71,7 +79,7 @@ class ProxyConfig:
             document = tomllib.loads(path.read_text(encoding="utf-8"))
         except OSError as error:
             raise UsageError(f"cannot read {path}: {error.strerror}") from None
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
             raise UsageError(f"{path} is not TOML: {error}") from None
         section = document.get("proxy", {})
         if not isinstance(section, dict):
@@ -117,6 +125,8 @@ class ProxyConfig:
             raise UsageError("proxy.log_level is debug, info, warning or error")
         if self.latency_grid < 0 or self.shutdown_seconds < 0:
             raise UsageError("proxy.latency_grid and proxy.shutdown_seconds are not negative")
+        if self.readers < 2:
+            raise UsageError("proxy.readers is at least 2, or one analyst could take them all")
         if self.workers < 1 or self.counts_per_analyst < 1:
             raise UsageError("proxy.workers and proxy.counts_per_analyst are at least 1")
         if not self.database or self.database.startswith("template") or self.database == "postgres":
@@ -191,6 +201,6 @@ def _analyst(section: str, values: dict[str, Any], fallback: AnalystLimits) -> A
     maximum = read("max_epsilon", fallback.max_epsilon) or fallback.max_epsilon
     epsilon = read("epsilon", min(fallback.default_epsilon, maximum)) or fallback.default_epsilon
     bars = read("error_bars", fallback.default_error_bars)
-    if epsilon > maximum or (bars is not None and bars > maximum):
-        raise UsageError(f"{section}: epsilon and error_bars are at most max_epsilon")
+    if add(epsilon, bars or Decimal(0)) > maximum:
+        raise UsageError(f"{section}: epsilon and error_bars together are at most max_epsilon")
     return AnalystLimits(epsilon, maximum, bars)

@@ -9,17 +9,17 @@ import ssl
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from sqlrs.errors import SqlrsError
+from sqlrs.errors import EngineFailed, Interrupted, SqlrsError
 from sqlrs.proxy import effects
-from sqlrs.proxy.codec import Frame, FrameBuffer, ProtocolViolation, pack
-from sqlrs.proxy.counting import Counting, failed
-from sqlrs.proxy.gates import TooMany
+from sqlrs.proxy.counting import Counting
 from sqlrs.proxy.greeting import Greeting, shadow_settings
-from sqlrs.proxy.handshake import Authenticated
 from sqlrs.proxy.logs import log
-from sqlrs.proxy.messages import decode, session_limits
-from sqlrs.proxy.policy import Plan, split
-from sqlrs.proxy.replies import (
+from sqlrs.proxy.policy.decisions import Plan
+from sqlrs.proxy.policy.gates import TooMany
+from sqlrs.proxy.protocol.codec import Frame, FrameBuffer, ProtocolViolation, pack
+from sqlrs.proxy.protocol.handshake import Authenticated
+from sqlrs.proxy.protocol.messages import decode, session_limits
+from sqlrs.proxy.protocol.replies import (
     Report,
     fatal,
     from_exception,
@@ -28,16 +28,18 @@ from sqlrs.proxy.replies import (
     ready,
     report_fields,
 )
-from sqlrs.proxy.service import Service
+from sqlrs.proxy.protocol.wire import SlowClient, Wire
+from sqlrs.proxy.reading import Reading
+from sqlrs.proxy.service import Service, failed
 from sqlrs.proxy.session import Session, Steps
-from sqlrs.proxy.shadow_client import ShadowConnection, ShadowLost, ShadowRefused
-from sqlrs.proxy.wire import SlowClient, Wire
+from sqlrs.proxy.shadow.client import ShadowConnection, ShadowLost, ShadowRefused
+from sqlrs.proxy.worker import Written
 
 _Result = TypeVar("_Result")
 
-# Below this length a statement is examined at once; above, in a thread, so that others go on.
-_SHORT = 2000
-_STOPPED = fatal("57P01", "terminating connection: the proxy is shutting down")
+_CANCELLED = "canceling statement due to user request"
+_SHUTTING_DOWN = "terminating connection: the proxy is shutting down"
+_STOPPED = fatal("57P01", _SHUTTING_DOWN)
 _CRASHED = fatal("57P02", "terminating connection: the catalog database is gone", "connect again")
 _STARTING = ("57P03", "the catalog database is starting up: connect again in a moment")
 
@@ -49,7 +51,8 @@ class Connection:
         self._service = service
         self._wire = wire
         self._shadow: ShadowConnection | None = None
-        self._counting: Counting | None = None
+        self._counting: Counting | Reading | None = None
+        self._reading: asyncio.Task[Any] | None = None
         self._asking_shadow = False
         self._busy = False
         self._farewell: Report | None = None
@@ -89,13 +92,17 @@ class Connection:
             return
         if self._counting is not None:
             self._counting.stop()
+        elif self._reading is not None:
+            self._reading.cancel()
         elif self._asking_shadow and self._shadow is not None:
             task = asyncio.ensure_future(self._shadow.cancel())
             task.add_done_callback(lambda done: done.exception())
 
     def leave(self, report: Report = _STOPPED) -> None:
-        """End after what runs now, at once if nothing runs."""
+        """End after what runs now, at once if nothing runs or a text is only read."""
         self._farewell = report
+        if self._reading is not None:
+            self._reading.cancel()
         if not self._busy:
             self._wire.wake()
 
@@ -107,7 +114,7 @@ class Connection:
     def give_up(self) -> None:
         """Stop what runs: the time to finish it is over."""
         if self._counting is not None:
-            self._counting.stop("terminating connection: the proxy is shutting down")
+            self._counting.stop(_SHUTTING_DOWN, leaving=True)
 
     async def _serve(self, client: Authenticated) -> None:
         service, limits = self._service, self._service.config.limits
@@ -129,6 +136,7 @@ class Connection:
             lambda: service.config.analyst(client.user),
             max_statement=limits.statement_characters,
             max_prepared=limits.prepared_statements,
+            max_prepared_bytes=limits.prepared_bytes,
         )
         await self._converse(session, FrameBuffer(session_limits(limits.message_bytes)))
 
@@ -187,16 +195,19 @@ class Connection:
             case effects.Stream(data):
                 return await self._stream(data)
             case effects.Examine(sql):
-                if len(sql) < _SHORT:
-                    return self._examine(sql)
-                return await asyncio.to_thread(self._examine, sql)
+                return await self._examine(sql)
             case effects.Admit():
                 if not self._service.rate.take(self.analyst):
                     raise TooMany("too many statements", hint="wait a moment and try again")
             case effects.Check(sql):
-                await self._backend(self._service.backend.check, sql)
+                await self._read(self._service.readers.check(self.analyst, sql))
+            case effects.Inline(sql, types, values, formats):
+                job = Written(sql, types, values, formats)
+                return await self._read(self._service.readers.write(self.analyst, job))
             case effects.Count():
                 return await self._count(effect)
+            case effects.Read(sql):
+                return await self._read_public(sql)
             case effects.Remaining():
                 return await self._backend(self._service.backend.remaining, self.analyst)
             case effects.History():
@@ -211,11 +222,27 @@ class Connection:
             log("refused", analyst=self.analyst, sqlstate=sqlstate)
         self._wire.write(data)
 
-    def _examine(self, sql: str) -> list[Plan]:
-        plans = [self._service.policy.plan(statement) for statement in split(sql)]
+    async def _examine(self, sql: str) -> list[Plan]:
+        plans = await self._read(self._service.readers.plans(self.analyst, sql))
         for plan in plans:
             self._service.metrics.count("sqlrs_statements_total", route=plan.route.value)
         return plans
+
+    async def _read(self, work: Coroutine[Any, Any, _Result]) -> _Result:
+        """Let a worker read a text. Nothing is charged yet, so it may be given up at any time."""
+        reading = asyncio.ensure_future(work)
+        self._reading = reading
+        try:
+            return await reading
+        except asyncio.CancelledError:
+            own = asyncio.current_task()
+            if own is not None and own.cancelling():
+                raise
+            gone = self._farewell is not None
+            raise Interrupted(_SHUTTING_DOWN if gone else _CANCELLED) from None
+        finally:
+            self._reading = None
+            reading.cancel()
 
     async def _ask(self, data: bytes, replies: int) -> list[Frame]:
         shadow = self._the_shadow()
@@ -253,16 +280,24 @@ class Connection:
     async def _backend(self, method: Any, *arguments: object) -> Any:
         try:
             return await asyncio.to_thread(method, *arguments)
-        except SqlrsError:
-            raise
         except Exception as problem:
-            log("backend_failed", "error", analyst=self.analyst, reason=type(problem).__name__)
+            if not isinstance(problem, SqlrsError) or isinstance(problem, EngineFailed):
+                self._service.backend_failed(self.analyst, problem)
+            if isinstance(problem, SqlrsError):
+                raise
             raise failed() from None
 
-    async def _count(self, request: effects.Count) -> Any:
-        self._counting = Counting(self._service, self.analyst, request)
+    async def _read_public(self, sql: str) -> Any:
+        self._counting = reading = Reading(self._service, self.analyst, sql)
         try:
-            outcome = await self._counting.run()
+            return await reading.run()
+        finally:
+            self._counting = None
+
+    async def _count(self, request: effects.Count) -> Any:
+        self._counting = counting = Counting(self._service, self.analyst, request)
+        try:
+            outcome = await counting.run()
         finally:
             self._counting = None
         self._service.metrics.count("sqlrs_answers_total", analyst=self.analyst)
@@ -279,6 +314,8 @@ class Connection:
             self._wire.write(pack(*frame))
 
     def _lost(self) -> None:
+        if self._reading is not None:
+            self._reading.cancel()
         if self._counting is not None:
             self._counting.stop()
 

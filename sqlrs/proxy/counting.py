@@ -1,16 +1,15 @@
-"""One private count in flight: run in a thread, cancelled, timed out, answered on the time grid."""
+"""One private count in flight: waits its turn, runs in a thread, is stopped or timed out."""
 
 from __future__ import annotations
 
 import asyncio
-import math
-import threading
 
 from sqlrs.errors import EngineFailed, Interrupted, SqlrsError
 from sqlrs.proxy.backend import Outcome
 from sqlrs.proxy.effects import Count
 from sqlrs.proxy.logs import log
-from sqlrs.proxy.service import Service
+from sqlrs.proxy.pacing import Pacing
+from sqlrs.proxy.service import Service, failed
 
 
 class Counting:
@@ -20,75 +19,56 @@ class Counting:
         self._service = service
         self._analyst = analyst
         self._request = request
-        self._stop = threading.Event()
-        self._stopped = asyncio.Event()
-        self._reason = "canceling statement due to user request"
+        self._pacing = Pacing(service.config.latency_grid)
 
-    def stop(self, reason: str | None = None) -> None:
+    def stop(self, reason: str | None = None, *, leaving: bool = False) -> None:
         """Ask the count to end; its charge, if made, stays."""
-        self._reason = reason or self._reason
-        self._stop.set()
-        self._stopped.set()
+        self._pacing.request_stop(reason, leaving=leaving)
 
     async def run(self) -> Outcome:
         """The outcome, or the one error that stands for every failure."""
         loop = asyncio.get_running_loop()
-        started = loop.time()
         limit = self._service.config.limits.query_seconds
         if self._request.timeout_ms:
             limit = min(limit, self._request.timeout_ms / 1000)
         timer = loop.call_later(limit, self.stop, "canceling statement due to statement timeout")
         try:
+            # Both places, the analyst's and the worker's, are free again at the point of the
+            # grid only: who waits for one must not learn when the work was done.
             async with self._service.turn(self._analyst):
-                self._raise_if_stopped()
-                outcome = await loop.run_in_executor(self._service.counters, self._count)
-            await self._wait_for_grid(started)
-            return outcome
-        except SqlrsError:
-            self._raise_if_stopped()
-            await self._wait_for_grid(started)
-            raise
+                return await loop.run_in_executor(self._service.counters, self._paced)
         finally:
             timer.cancel()
 
-    def _count(self) -> Outcome:
-        request = self._request
+    def _paced(self) -> Outcome:
         try:
-            return self._service.backend.count(
-                self._analyst,
-                request.sql,
-                epsilon=request.epsilon,
-                error_bars=request.error_bars,
-                cancel=self._stop,
-            )
-        except SqlrsError:
+            outcome = self._count()
+        except SqlrsError as problem:
+            self._pacing.hold()
+            if isinstance(problem, EngineFailed):
+                self._service.backend_failed(self._analyst, problem)
+            elif problem.code == "schema_changed":
+                log(problem.code, "error", analyst=self._analyst)
+            if isinstance(problem, Interrupted) and self._pacing.stop.is_set():
+                # In the words of whoever stopped it, not of the engine.
+                raise self._pacing.stopped() from None
             raise
         except Exception as problem:
-            # Its text could quote data; its type says enough to the operator.
-            log("backend_failed", "error", analyst=self._analyst, reason=type(problem).__name__)
+            self._pacing.hold()
+            self._service.backend_failed(self._analyst, problem)
             raise failed() from None
+        self._pacing.hold()
+        return outcome
 
-    async def _wait_for_grid(self, started: float) -> None:
-        """Answer at a multiple of the grid, so that the duration tells little.
-
-        A cancel that comes before that point wins: otherwise its success would tell whether the
-        work was done already.
-        """
-        grid = self._service.config.latency_grid
-        if grid:
-            elapsed = asyncio.get_running_loop().time() - started
-            wait = math.ceil(elapsed / grid) * grid - elapsed
-            try:
-                await asyncio.wait_for(self._stopped.wait(), wait)
-            except TimeoutError:
-                return
-            self._raise_if_stopped()
-
-    def _raise_if_stopped(self) -> None:
-        if self._stop.is_set():
-            raise Interrupted(self._reason) from None
-
-
-def failed() -> EngineFailed:
-    """The one error for everything unexpected."""
-    return EngineFailed("the count could not be answered")
+    def _count(self) -> Outcome:
+        if self._pacing.stop.is_set():
+            raise self._pacing.stopped()
+        request = self._request
+        return self._service.backend.count(
+            self._analyst,
+            request.sql,
+            epsilon=request.epsilon,
+            error_bars=request.error_bars,
+            cancel=self._pacing.stop,
+            hold=self._pacing.hold,
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -53,6 +54,16 @@ class Check:
 
 
 @dataclass(frozen=True)
+class Inline:
+    """Write parameters into a statement as literals. Result: the statement."""
+
+    sql: str
+    types: Sequence[int]
+    values: Sequence[bytes | None]
+    formats: Sequence[int]
+
+
+@dataclass(frozen=True)
 class Count:
     """Ask the backend for a private count. Result: its Outcome."""
 
@@ -60,6 +71,13 @@ class Count:
     epsilon: Decimal
     error_bars: Decimal | None
     timeout_ms: int
+
+
+@dataclass(frozen=True)
+class Read:
+    """Ask the backend for rows of public tables. Result: the rows, each value as text."""
+
+    sql: str
 
 
 @dataclass(frozen=True)
@@ -78,5 +96,17 @@ class Hangup:
 
 
 Effect = (
-    Reply | Push | Ask | Stream | Examine | Admit | Check | Count | Remaining | History | Hangup
+    Reply
+    | Push
+    | Ask
+    | Stream
+    | Examine
+    | Admit
+    | Check
+    | Inline
+    | Count
+    | Read
+    | Remaining
+    | History
+    | Hangup
 )

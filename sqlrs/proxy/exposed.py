@@ -8,6 +8,7 @@ from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
 
 from sqlrs.catalog import Catalog, ColumnType, Family, Table, View
+from sqlrs.dialects import dialect_named
 from sqlrs.proxy.backend import ExposedColumn, ExposedSchema, ExposedTable, ExposedView
 
 _BY_NAME = {
@@ -50,14 +51,44 @@ _DECIMAL = re.compile(r"(?:decimal|numeric)\((\d+), ?(\d+)\)")
 def exposed_schema(catalog: Catalog) -> ExposedSchema:
     """The schema of a catalog, in its own schemas and search path."""
     home = catalog.search_path[0] if catalog.search_path else "public"
-    fold = catalog.dialect != "postgres"
+    fold = not dialect_named(catalog.dialect).keeps_case
     tables = tuple(_table(table, home, fold) for table in catalog.tables)
-    views = (_view(view, home, fold, catalog.dialect) for view in catalog.views)
+    missing = views_without_tables(catalog)
+    usable = (view for view in catalog.views if view not in missing)
+    views = (_view(view, home, fold, catalog.dialect) for view in usable)
     return ExposedSchema(
         tables,
         tuple(view for view in views if view is not None),
         tuple(_name(name, fold) for name in catalog.search_path) or (home,),
     )
+
+
+def views_without_tables(catalog: Catalog) -> tuple[View, ...]:
+    """The views that name a relation which the catalog does not have, directly or through others.
+
+    A count over a view reads the tables behind it. PostgreSQL lets a role read a view whose tables
+    it may not read; such a view cannot be counted. In its views' texts every name has its schema.
+    """
+    if not dialect_named(catalog.dialect).views_have_rights:
+        return ()
+    known = {(table.schema, table.name) for table in catalog.tables}
+    left = {view: _relations(view) for view in catalog.views}
+    while found := [view for view, needed in left.items() if needed <= known]:
+        for view in found:
+            known.add((view.schema, view.name))
+            del left[view]
+    return tuple(left)
+
+
+def _relations(view: View) -> set[tuple[str | None, str]]:
+    try:
+        tree = parse_one(view.sql, read="postgres")
+    except SqlglotError:
+        # Whether it can be used is found out when it is.
+        return set()
+    local = {cte.alias for cte in tree.find_all(exp.CTE)}
+    named = ((table.db or None, table.name) for table in tree.find_all(exp.Table))
+    return {(schema, name) for schema, name in named if schema is not None or name not in local}
 
 
 def postgres_type(column: ColumnType) -> str:
@@ -82,6 +113,7 @@ def _table(table: Table, home: str, fold: bool) -> ExposedTable:
         columns,
         tuple(tuple(_name(column, fold) for column in key) for key in keys),
         _name(table.schema or home, fold),
+        public=not table.private,
     )
 
 

@@ -6,16 +6,23 @@ import asyncio
 import shlex
 
 from sqlrs.errors import SqlrsError
-from sqlrs.proxy.allowlist import BUDGET, HISTORY, RELEASE_SETTINGS
-from sqlrs.proxy.codec import ProtocolViolation
-from sqlrs.proxy.gates import TooMany
-from sqlrs.proxy.handshake import Authenticated, Cancel, Handshake, Rejected, Send, StartTls
 from sqlrs.proxy.logs import log
-from sqlrs.proxy.release import AnalystLimits
-from sqlrs.proxy.scram import ScramServer
+from sqlrs.proxy.policy.allowlist import BUDGET, HISTORY, RELEASE_SETTINGS
+from sqlrs.proxy.policy.guesses import network
+from sqlrs.proxy.policy.price import AnalystLimits
+from sqlrs.proxy.policy.utility import check_setting
+from sqlrs.proxy.protocol.codec import ProtocolViolation
+from sqlrs.proxy.protocol.handshake import (
+    Authenticated,
+    Cancel,
+    Handshake,
+    Rejected,
+    Send,
+    StartTls,
+)
+from sqlrs.proxy.protocol.scram import ScramServer
+from sqlrs.proxy.protocol.wire import Wire
 from sqlrs.proxy.service import Service
-from sqlrs.proxy.utility import check_setting
-from sqlrs.proxy.wire import Wire
 
 # Every failed authentication takes this long, whatever made it fail.
 _FAILURE_SECONDS = 0.5
@@ -28,6 +35,7 @@ class Greeting:
         self._service = service
         self._wire = wire
         self._started = asyncio.get_running_loop().time()
+        self._user = ""
         self._machine = Handshake(
             self._exchange,
             offer_tls=service.tls is not None,
@@ -38,7 +46,7 @@ class Greeting:
         """Greet the client within the time for it."""
         peer = self._wire.peer
         self._service.metrics.count("sqlrs_connections_total")
-        with self._service.handshakes.enter(peer):
+        with self._service.handshakes.enter(network(peer)):
             async with asyncio.timeout(self._service.config.limits.authentication_seconds):
                 while True:
                     data = await self._wire.read(3600)
@@ -48,6 +56,7 @@ class Greeting:
                         match step:
                             case Authenticated():
                                 self._expect_silence()
+                                self._service.guesses.succeeded(peer, step.user)
                                 return step
                             case Rejected():
                                 await self._reject(step, peer)
@@ -63,10 +72,14 @@ class Greeting:
                                 await self._start_tls()
 
     def _exchange(self, user: str) -> ScramServer:
-        if self._service.failures.level(self._wire.peer) < 1:
-            raise TooMany("too many failed authentications", sqlstate="28000")
+        self._user = user
+        self._check_guesses()
         tls = self._service.tls if self._machine.encrypted else None
-        return self._service.users.exchange(user, None if tls is None else tls.end_point)
+        end_point = None if tls is None else tls.end_point
+        return self._service.users.exchange(user, end_point, self._check_guesses)
+
+    def _check_guesses(self) -> None:
+        self._service.guesses.check(self._wire.peer, self._user)
 
     async def _start_tls(self) -> None:
         if self._service.tls is None or self._wire.pending:
@@ -78,7 +91,7 @@ class Greeting:
 
     async def _reject(self, step: Rejected, peer: str) -> None:
         if step.authentication:
-            self._service.failures.take(peer)
+            self._service.guesses.failed(peer, self._user)
             self._service.metrics.count("sqlrs_authentication_failures_total")
             log("authentication_failed", "warning", peer=peer)
             elapsed = asyncio.get_running_loop().time() - self._started

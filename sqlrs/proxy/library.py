@@ -6,24 +6,33 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from decimal import Decimal
-from functools import lru_cache
 from typing import Protocol, runtime_checkable
-
-from sqlglot import parse_one
-from sqlglot.errors import SqlglotError
 
 from sqlrs.answer import Answer
 from sqlrs.catalog import Catalog
 from sqlrs.database import Database
-from sqlrs.engines.base import Engine, Snapshot
-from sqlrs.errors import Interrupted, QueryRefused, SqlrsError
-from sqlrs.ledger import Charge, Ledger, MemoryLedger, Release
-from sqlrs.proxy.backend import Cancellation, ExposedSchema, HistoryRow, Outcome
+from sqlrs.engines.base import Engine, Row, Snapshot, integers
+from sqlrs.errors import EngineFailed, Interrupted, QueryRefused, SqlrsError
+from sqlrs.ledger import Release
+from sqlrs.measuring.drift import current_catalog
+from sqlrs.proxy.backend import (
+    SHOWN_CHARACTERS,
+    Cancellation,
+    ExposedSchema,
+    HistoryRow,
+    Hold,
+    Outcome,
+    TextRow,
+    at_once,
+)
+from sqlrs.proxy.checking import LibraryChecker, afterwards, check_dialect
 from sqlrs.proxy.exposed import exposed_schema
-from sqlrs.release import Compiled, Request, release
+from sqlrs.proxy.paced_ledger import PacedLedger
+from sqlrs.proxy.policy.public_reading import public_reading
+from sqlrs.release import release
+from sqlrs.settings import Request
 
 _LOOK_SECONDS = 0.05
-_CHECKED_TEXTS = 512
 _NOBODY = "nobody"
 
 
@@ -34,7 +43,7 @@ class _Stoppable(Protocol):
 
 @runtime_checkable
 class _Journal(Protocol):
-    def history_of(self, analyst: str) -> tuple[Release, ...]: ...
+    def newest_of(self, analyst: str, lines: int, characters: int) -> tuple[Release, ...]: ...
 
 
 class LibraryBackend:
@@ -42,16 +51,14 @@ class LibraryBackend:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        # A text that passed once passes again: the schema is read once, at the start.
-        self._compile = lru_cache(_CHECKED_TEXTS)(self._compiles)
 
     def schema(self) -> ExposedSchema:
         """The tables and views of the database."""
         return exposed_schema(self._database.catalog)
 
-    def check(self, sql: str) -> None:
-        """Compile only."""
-        self._compile(sql)
+    def checker(self) -> LibraryChecker:
+        """The compiler with this schema."""
+        return LibraryChecker(self._database.catalog, self._database.settings)
 
     def count(
         self,
@@ -61,13 +68,17 @@ class LibraryBackend:
         epsilon: Decimal,
         error_bars: Decimal | None,
         cancel: Cancellation,
+        hold: Hold = at_once,
     ) -> Outcome:
         """Charge and answer; ``cancel`` stops this count and no other."""
         database = self._database
-        self._compile(sql)
+        check_dialect(sql, database.catalog.dialect)
+        after = afterwards(sql, database.catalog)
         if cancel.is_set():
             raise Interrupted("the work was stopped")
-        ledger = _WatchedLedger(database.ledger)
+        if after.never:
+            return Outcome(0, Decimal(0), shown=False)
+        ledger = PacedLedger(database.ledger, hold)
         answer = release(
             Request(
                 sql=sql,
@@ -75,6 +86,7 @@ class LibraryBackend:
                 error_bars=error_bars,
                 analyst=analyst,
                 dataset=database.dataset,
+                as_rows=True,
             ),
             engine=_StoppableEngine(database.engine, cancel),
             catalog=database.catalog,
@@ -87,7 +99,31 @@ class LibraryBackend:
             answer.epsilon,
             None if bars is None else (bars.low, bars.high),
             ledger.repeated,
+            shown=after.shows(answer.value),
         )
+
+    def read(
+        self, sql: str, *, rows: int, characters: int, cancel: Cancellation
+    ) -> Sequence[TextRow]:
+        """Read public tables; the proof that they are is made here, from the catalog."""
+        database = self._database
+        with _StoppableEngine(database.engine, cancel).snapshot() as snapshot:
+            # A table that was declared public may have gone, and another one have its name.
+            catalog = current_catalog(database.catalog, snapshot.catalog())
+            reading = public_reading(sql, catalog, rows)
+            # First how much it is: what does not fit is never fetched.
+            (count, size) = integers(snapshot.rows(reading.size))
+            if count > rows or size > characters:
+                raise QueryRefused(
+                    f"more than {rows} rows or {characters} characters of public tables",
+                    sqlstate="54000",
+                    code="limit",
+                    hint="add LIMIT, or select fewer columns",
+                )
+            found = [_text_row(row) for row in snapshot.rows(reading.rows)]
+        if current_catalog(database.catalog, database.engine.catalog()) != catalog:
+            raise EngineFailed("the schema changed during the work")
+        return found
 
     def trouble(self) -> str | None:
         """Whether the data and the ledger answer; no table is read."""
@@ -108,58 +144,10 @@ class LibraryBackend:
     def history(self, analyst: str, limit: int) -> Sequence[HistoryRow]:
         """The analyst's own lines of the journal, newest first."""
         ledger = self._database.ledger
-        lines: Sequence[Release] = ()
-        if isinstance(ledger, _Journal):
-            lines = ledger.history_of(analyst)
-        elif isinstance(ledger, MemoryLedger):
-            lines = [line for line in ledger.history() if line.charge.analyst == analyst]
-        return [_history_row(line) for line in reversed(lines[-limit:])]
-
-    def _compiles(self, sql: str) -> None:
-        catalog = self._database.catalog
-        Compiled.of(sql, catalog, self._database.settings)
-        check_dialect(sql, catalog.dialect)
-
-
-def check_dialect(sql: str, dialect: str) -> None:
-    """Refuse a text that PostgreSQL and the data's own database read in two ways."""
-    if dialect == "postgres":
-        return
-    try:
-        same = parse_one(sql, read="postgres") == parse_one(sql, read=dialect)
-    except SqlglotError:
-        same = False
-    if not same:
-        raise QueryRefused(
-            f"PostgreSQL and {dialect}, which holds the data, read this query differently",
-            code="dialect",
-            hint="avoid / and functions whose meaning differs between the two",
-        )
-
-
-class _WatchedLedger:
-    """The ledger, remembering whether the answer came from the record."""
-
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
-        self.repeated = False
-
-    def repeat(self, charge: Charge) -> str | None:
-        recorded = self._ledger.repeat(charge)
-        self.repeated = recorded is not None
-        return recorded
-
-    def reserve(self, charge: Charge) -> int:
-        return self._ledger.reserve(charge)
-
-    def settle(self, ticket: int, answer: str) -> None:
-        self._ledger.settle(ticket, answer)
-
-    def fail(self, ticket: int, outcome: str) -> None:
-        self._ledger.fail(ticket, outcome)
-
-    def remaining(self, analyst: str, dataset: str) -> Decimal | None:
-        return self._ledger.remaining(analyst, dataset)
+        if not isinstance(ledger, _Journal):
+            return ()
+        lines = ledger.newest_of(analyst, limit, SHOWN_CHARACTERS)
+        return [_history_row(line) for line in lines]
 
 
 class _StoppableEngine:
@@ -169,6 +157,7 @@ class _StoppableEngine:
         self._engine = engine
         self._cancel = cancel
         self.dialect = engine.dialect
+        self.keeps_schema = engine.keeps_schema
 
     def catalog(self) -> Catalog:
         return self._engine.catalog()
@@ -208,6 +197,10 @@ class _StoppableEngine:
                     snapshot.interrupt()
             # A stop that comes before its statement began is lost, so it is repeated.
             done.wait(_LOOK_SECONDS)
+
+
+def _text_row(row: Row) -> TextRow:
+    return tuple(None if value is None else str(value) for value in row)
 
 
 def _history_row(line: Release) -> HistoryRow:

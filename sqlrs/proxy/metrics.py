@@ -14,6 +14,7 @@ _HELP = {
     "sqlrs_statements_total": ("counter", "Statements by who answers them."),
     "sqlrs_connections_total": ("counter", "Connections accepted."),
     "sqlrs_authentication_failures_total": ("counter", "Failed authentications."),
+    "sqlrs_backend_failures_total": ("counter", "Times the data or the ledger failed."),
     "sqlrs_shadow_restarts_total": ("counter", "Times the shadow database was restarted."),
     "sqlrs_connections": ("gauge", "Authenticated connections now."),
     "sqlrs_shadow_up": ("gauge", "Whether the shadow database runs."),

@@ -9,13 +9,15 @@ from pathlib import Path
 
 from sqlrs.config import Config
 from sqlrs.errors import UsageError
-from sqlrs.proxy import tls
 from sqlrs.proxy.config import ProxyConfig
+from sqlrs.proxy.exposed import views_without_tables
 from sqlrs.proxy.library import LibraryBackend
+from sqlrs.proxy.protocol import tls
 from sqlrs.proxy.server import Proxy
 from sqlrs.proxy.server import serve as serve_backend
-from sqlrs.proxy.shadow import find_binaries
+from sqlrs.proxy.shadow.server import find_binaries
 from sqlrs.proxy.users import add_user, read_users
+from sqlrs.proxy.warnings import not_offered, warnings
 
 _DEFAULT_BUDGET = "10"
 
@@ -93,6 +95,7 @@ def check_config(path: Path) -> list[str]:
     binaries = find_binaries(proxy.postgres_binaries)
     with data.open() as database:
         schema = LibraryBackend(database).schema()
+        missing = views_without_tables(database.catalog)
         private = [table.label for table in database.catalog.tables if table.private]
         left = {user: database.ledger.remaining(user, data.dataset) for user in sorted(users)}
     lines = [
@@ -107,4 +110,5 @@ def check_config(path: Path) -> list[str]:
             f"{user}: epsilon {limits.default_epsilon:f}, at most {limits.max_epsilon:f}, "
             f"{'no limit' if rest is None else f'{rest:f} left'}"
         )
-    return lines
+    told = [*warnings(path, data, proxy), *map(not_offered, missing)]
+    return lines + [f"warning: {line}" for line in told]

@@ -6,27 +6,28 @@ import asyncio
 import contextlib
 import gc
 import logging
+import os
 import signal
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
-from sqlrs.errors import SqlrsError
-from sqlrs.proxy import tls
+from sqlrs.errors import SqlrsError, UsageError
 from sqlrs.proxy.backend import Backend
 from sqlrs.proxy.config import ProxyConfig
 from sqlrs.proxy.connection import Connection
 from sqlrs.proxy.health import Health
 from sqlrs.proxy.logs import configure, log
 from sqlrs.proxy.metrics import StatusServer
-from sqlrs.proxy.policy import Policy
-from sqlrs.proxy.replies import fatal
+from sqlrs.proxy.policy.decisions import Policy
+from sqlrs.proxy.protocol import tls
+from sqlrs.proxy.protocol.replies import fatal
+from sqlrs.proxy.protocol.wire import Wire
 from sqlrs.proxy.service import Service
-from sqlrs.proxy.shadow import Shadow
+from sqlrs.proxy.shadow.server import Shadow
 from sqlrs.proxy.users import Users
-from sqlrs.proxy.wire import Wire
 
 _RESTART_SECONDS = 0.5
 _LAST_SECONDS = 5.0
@@ -45,6 +46,7 @@ class Proxy:
             schema,
             database=config.database,
             connections=config.limits.connections,
+            megabytes=config.limits.shadow_megabytes,
             binaries=config.postgres_binaries,
         )
         self.service = Service(
@@ -69,16 +71,24 @@ class Proxy:
         return self._status.port
 
     async def start(self) -> None:
-        """Start the shadow, then listen."""
+        """Take the ports, start the shadow, then listen."""
         config = self.service.config
+        loop = asyncio.get_running_loop()
+        with _ports_free("port", config.listen, config.port):
+            self._server = await loop.create_server(
+                lambda: Wire(self._accept),
+                config.listen,
+                config.port,
+                backlog=512,
+                start_serving=False,
+            )
+        if config.status_port is not None:
+            with _ports_free("status_port", config.status_listen, config.status_port):
+                await self._status.start(config.status_listen, config.status_port)
+        self.service.readers.start()
         await self.service.shadow.start()
         self._supervisor = asyncio.create_task(self._supervise())
-        loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(
-            lambda: Wire(self._accept), config.listen, config.port, backlog=512
-        )
-        if config.status_port is not None:
-            await self._status.start(config.status_listen, config.status_port)
+        await self._server.start_serving()
         log("started", count=len(self.service.users.names()))
 
     async def stop(self) -> None:
@@ -97,6 +107,7 @@ class Proxy:
             self._supervisor.cancel()
         await self._status.stop()
         await self.service.shadow.stop()
+        await self.service.readers.stop()
         self.service.counters.shutdown(wait=False, cancel_futures=True)
         if self._temporary is not None:
             self._temporary.cleanup()
@@ -112,7 +123,8 @@ class Proxy:
                 )
             self.service.users.reload()
         except SqlrsError as problem:
-            log("reload_failed", "error", code=problem.code)
+            # About files of the operator's own: which one, and what is wrong with it.
+            log("reload_failed", "error", code=problem.code, reason=problem.message)
             return
         names = set(self.service.users.names())
         for connection in list(self._connections.values()):
@@ -179,6 +191,19 @@ class Proxy:
             return tls.self_signed(config.state_directory)
         self._temporary = tempfile.TemporaryDirectory(prefix="sqlrs-tls-")
         return tls.self_signed(Path(self._temporary.name))
+
+
+@contextlib.contextmanager
+def _ports_free(key: str, address: str, port: int) -> Iterator[None]:
+    try:
+        yield
+    except OSError as problem:
+        number = problem.errno or 0
+        reason = os.strerror(number) if number > 0 else "no such address"
+        raise UsageError(
+            f"cannot listen on {address}:{port}: {reason}",
+            hint=f"stop what uses it, or set another proxy.{key} (serve --port)",
+        ) from None
 
 
 def serve(

@@ -7,13 +7,17 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from sqlrs.errors import EngineFailed, SqlrsError
 from sqlrs.proxy.backend import Backend
 from sqlrs.proxy.config import ProxyConfig
-from sqlrs.proxy.gates import CountGate, RateGate
+from sqlrs.proxy.logs import log
 from sqlrs.proxy.metrics import Metrics
-from sqlrs.proxy.policy import Policy
-from sqlrs.proxy.shadow import Shadow
-from sqlrs.proxy.tls import Tls
+from sqlrs.proxy.policy.decisions import Policy
+from sqlrs.proxy.policy.gates import CountGate, RateGate
+from sqlrs.proxy.policy.guesses import GuessGate
+from sqlrs.proxy.protocol.tls import Tls
+from sqlrs.proxy.readers import Readers
+from sqlrs.proxy.shadow.server import Shadow
 from sqlrs.proxy.users import Users
 
 
@@ -23,6 +27,11 @@ class Cancellable(Protocol):
     def cancel(self, secret: bytes) -> None:
         """Stop what runs, if the secret is right."""
         ...
+
+
+def failed() -> EngineFailed:
+    """The one error for everything unexpected."""
+    return EngineFailed("the count could not be answered")
 
 
 @dataclass
@@ -43,9 +52,25 @@ class Service:
         self.sessions = CountGate(limits.connections, limits.connections_per_analyst)
         self.handshakes = CountGate(limits.connections, limits.handshakes_per_address)
         self.rate = RateGate(limits.statements_per_second, limits.statement_burst)
-        self.failures = RateGate(limits.failures_per_minute / 60, limits.failures_per_minute)
+        self.guesses = GuessGate(
+            limits.failures_per_minute,
+            limits.failures_per_address,
+            limits.failures_in_all,
+        )
         self.counters = ThreadPoolExecutor(self.config.workers, thread_name_prefix="sqlrs-count")
+        self.readers = Readers(
+            self.policy,
+            self.backend.checker(),
+            workers=self.config.readers,
+            seconds=limits.reading_seconds,
+        )
         self._turns: dict[str, asyncio.Semaphore] = {}
+
+    def backend_failed(self, analyst: str, problem: Exception) -> None:
+        """Tell the operator. The text could quote data or, of a driver, name the server."""
+        self.metrics.count("sqlrs_backend_failures_total")
+        code = problem.code if isinstance(problem, SqlrsError) else failed().code
+        log("backend_failed", "error", analyst=analyst, code=code, reason=type(problem).__name__)
 
     def turn(self, analyst: str) -> asyncio.Semaphore:
         """Whose turn it is among one analyst's counts: nobody takes all workers."""

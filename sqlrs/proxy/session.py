@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlrs.errors import SqlrsError
-from sqlrs.proxy import shadow_messages as to_shadow
-from sqlrs.proxy.codec import Frame, pack
 from sqlrs.proxy.effects import (
     Admit,
     Ask,
@@ -19,13 +17,18 @@ from sqlrs.proxy.effects import (
     Examine,
     Hangup,
     History,
+    Inline,
     Push,
+    Read,
     Remaining,
     Reply,
     Stream,
 )
-from sqlrs.proxy.literals import inline
-from sqlrs.proxy.messages import (
+from sqlrs.proxy.policy.decisions import Plan, Route
+from sqlrs.proxy.policy.prepared import Portal, Prepared, Prepareds, counted_column
+from sqlrs.proxy.policy.price import AnalystLimits, notice
+from sqlrs.proxy.protocol.codec import Frame, pack
+from sqlrs.proxy.protocol.messages import (
     Bind,
     Close,
     CopyMessage,
@@ -39,10 +42,7 @@ from sqlrs.proxy.messages import (
     Sync,
     Terminate,
 )
-from sqlrs.proxy.policy import Plan, Route
-from sqlrs.proxy.prepared import Portal, Prepared, Prepareds, counted_column
-from sqlrs.proxy.release import AnalystLimits, notice
-from sqlrs.proxy.replies import (
+from sqlrs.proxy.protocol.replies import (
     BIND_COMPLETE,
     EMPTY_QUERY,
     PARSE_COMPLETE,
@@ -56,8 +56,10 @@ from sqlrs.proxy.replies import (
     from_exception,
     read_data_row,
     read_parameter_types,
+    read_row_description,
     shift_position,
 )
+from sqlrs.proxy.shadow import messages as to_shadow
 
 Steps = Generator[Effect, Any, None]
 
@@ -80,11 +82,16 @@ class Session:
     """One client's statements and portals; ``handle`` is a generator for each message."""
 
     def __init__(
-        self, limits: Callable[[], AnalystLimits], *, max_statement: int, max_prepared: int
+        self,
+        limits: Callable[[], AnalystLimits],
+        *,
+        max_statement: int,
+        max_prepared: int,
+        max_prepared_bytes: int,
     ) -> None:
         self._limits = limits
         self._max_statement = max_statement
-        self._prepared = Prepareds(max_prepared)
+        self._prepared = Prepareds(max_prepared, max_prepared_bytes)
         self._skipping = False
         # A name that no client can guess: the proxy's own statements stay out of its way.
         self._own = f"sqlrs_{secrets.token_hex(8)}"
@@ -186,8 +193,17 @@ class Session:
             if prepared.types:
                 raise _Refusal(error("42P02", "there is no parameter $1"))
             description = count_description(prepared.column, binary=False)
-            yield from self._release(prepared.plan.statement.text, False, description)
-            yield Reply(command_complete("SELECT 1"))
+            rows = yield from self._release(prepared.plan.statement.text, False, description)
+            yield Reply(command_complete(f"SELECT {rows}"))
+            return
+        if plan.route is Route.PUBLIC:
+            prepared = yield from self._prepare_reading(parse, plan)
+            if prepared.types:
+                raise _Refusal(error("42P02", "there is no parameter $1"))
+            yield from self._read(prepared, plan.statement.text, Bind("", ""))
+            frames = yield from self._asked(to_shadow.describe(Describe(b"P", "")), 1)
+            yield Reply(pack(*frames[-1]))
+            yield from self._stream(plan, Execute(""))
             return
         self._validate_assignment(plan)
         data = (
@@ -206,7 +222,7 @@ class Session:
     def _parse(self, message: Parse) -> Steps:
         if not message.name:
             self._prepared.forget_unnamed()
-        self._prepared.check_room(message.name)
+        self._prepared.check_room(message.name, message.sql)
         yield Admit()
         plans = yield from self._examined(message.sql)
         if len(plans) > 1:
@@ -214,6 +230,11 @@ class Session:
                 error("42601", "cannot insert multiple commands into a prepared statement")
             )
         plan = plans[0] if plans else None
+        if plan is not None and plan.route is Route.PUBLIC:
+            prepared = yield from self._prepare_reading(message, plan)
+            self._prepared.add(message.name, prepared)
+            yield Reply(PARSE_COMPLETE)
+            return
         if plan is None or plan.route is not Route.PROTECTED:
             if plan is not None:
                 self._validate_assignment(plan)
@@ -240,8 +261,32 @@ class Session:
             raise
         return Prepared(plan, types, column, frames[1].body)
 
+    def _prepare_reading(self, message: Parse, plan: Plan) -> Generator[Effect, Any, Prepared]:
+        """Let the shadow find names and types; nothing is read before the parameters are known."""
+        data = to_shadow.parse(message) + to_shadow.describe(Describe(b"S", message.name))
+        frames = yield from self._asked(data, 2)
+        types, columns = read_parameter_types(frames[1].body), read_row_description(frames[-1].body)
+        return Prepared(plan, types, parameter_body=frames[1].body, columns=columns)
+
+    def _read(self, prepared: Prepared, sql: str, message: Bind) -> Steps:
+        """Read public tables and open a portal of the shadow's that holds the rows."""
+        rows = yield Read(sql)
+        name, formats = f"{self._own}_read", message.result_formats
+        yield from self._asked(
+            *to_shadow.carry_rows(name, message.portal, prepared.columns, rows, formats)
+        )
+
     def _bind(self, message: Bind) -> Steps:
+        yield Admit()
         prepared = self._prepared.statement(message.statement)
+        if prepared is not None and prepared.plan.route is Route.PUBLIC:
+            sql = prepared.plan.statement.text
+            if prepared.types or message.values:
+                sql = yield Inline(sql, prepared.types, message.values, message.formats)
+            yield from self._read(prepared, sql, message)
+            self._prepared.open(message.portal, Portal(prepared.plan))
+            yield Reply(BIND_COMPLETE)
+            return
         if prepared is None or prepared.plan.route is not Route.PROTECTED:
             yield from self._relay(to_shadow.bind(message))
             plan = None if prepared is None else prepared.plan
@@ -253,7 +298,7 @@ class Session:
         binary = message.result_formats == (1,)
         if prepared.types or message.values:
             try:
-                sql = inline(sql, prepared.types, message.values, message.formats)
+                sql = yield Inline(sql, prepared.types, message.values, message.formats)
                 yield Check(sql)
             except SqlrsError as problem:
                 # The position would be one in the text with the values written into it.
@@ -262,6 +307,7 @@ class Session:
         yield Reply(BIND_COMPLETE)
 
     def _describe(self, message: Describe) -> Steps:
+        yield Admit()
         if message.kind == b"S":
             prepared = self._prepared.statement(message.name)
             if prepared is not None and prepared.plan.route is Route.PROTECTED:
@@ -288,8 +334,9 @@ class Session:
             return
         # Before the answer: a portal that failed after its charge is not charged again.
         portal.answered = True
-        yield from self._release(portal.sql, portal.binary)
-        yield Reply(PORTAL_SUSPENDED if message.max_rows == 1 else command_complete("SELECT 1"))
+        rows = yield from self._release(portal.sql, portal.binary)
+        suspended = message.max_rows == 1 == rows
+        yield Reply(PORTAL_SUSPENDED if suspended else command_complete(f"SELECT {rows}"))
 
     # What both share
 
@@ -301,7 +348,10 @@ class Session:
         plans: list[Plan] = yield Examine(sql)
         return plans
 
-    def _release(self, sql: str, binary: bool, description: bytes = b"") -> Steps:
+    def _release(
+        self, sql: str, binary: bool, description: bytes = b""
+    ) -> Generator[Effect, Any, int]:
+        """Answer a count; the number of rows that its HAVING, LIMIT and OFFSET leave: 0 or 1."""
         frames = yield from self._asked(*to_shadow.read_settings(self._own))
         row = next(read_data_row(frame.body) for frame in frames if frame.kind == b"D")
         epsilon, bars, timeout = (None if v is None else v.decode("utf-8") for v in row)
@@ -309,7 +359,9 @@ class Session:
         outcome = yield Count(sql, price, bar_price, int(timeout or 0))
         remaining = yield Remaining()
         yield Reply(notice(outcome, remaining).encode())
-        yield Reply(description + data_row([encode_int8(outcome.value, binary)]))
+        shown = data_row([encode_int8(outcome.value, binary)]) if outcome.shown else b""
+        yield Reply(description + shown)
+        return int(outcome.shown)
 
     def _refresh(self, plan: Plan) -> Steps:
         if "budget" in plan.fresh:

@@ -8,11 +8,11 @@ import re
 import secrets
 import tempfile
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from sqlrs.errors import UsageError
-from sqlrs.proxy.scram import ScramServer, Verifier
+from sqlrs.proxy.protocol.scram import ScramServer, Verifier
 
 _NAME = re.compile(r"[a-z_][a-z0-9_.@-]{0,62}", re.ASCII)
 _RESERVED = ("pg_", "sqlrs_")
@@ -34,11 +34,16 @@ class Users:
         """All users."""
         return sorted(self._verifiers)
 
-    def exchange(self, user: str, end_point: bytes | None) -> ScramServer:
-        """An authentication exchange; for an unknown user one that looks alike and fails."""
+    def exchange(
+        self, user: str, end_point: bytes | None, admit: Callable[[], None] = lambda: None
+    ) -> ScramServer:
+        """An authentication exchange; for an unknown user one that looks alike and fails.
+
+        ``admit`` is asked before the proof is looked at, and raises if it must not be.
+        """
         known = self._verifiers.get(user)
         decoy = Verifier.decoy(self._secret, user)
-        return ScramServer(known or decoy, known is not None, end_point)
+        return ScramServer(known or decoy, known is not None, end_point, admit=admit)
 
 
 def read_users(path: Path) -> dict[str, Verifier]:
@@ -49,7 +54,7 @@ def read_users(path: Path) -> dict[str, Verifier]:
         return {}
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError):
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError):
         raise UsageError(f"{path} is not TOML") from None
     section = document.get("users", {})
     if set(document) - {"users"} or not isinstance(section, dict):

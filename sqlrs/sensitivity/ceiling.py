@@ -5,7 +5,8 @@ Along a chain E ⊃ E−F_1 ⊃ E−F_1−F_2 ⊃ … each link uses up one step
     L(T̂_s) ≤ P(s) = max_r Σ over chains of T_(last set) · Π_g binomial(s_g, links of group g)
 
 and beyond a distance that only the weights and the degrees decide, w[|s|] · P(s) falls in each
-direction. Proof: docs/proofs/refined.md, "Where the search ends".
+direction. Proof: docs/proofs/refined.md, "Where the search ends". Distances count units; a unit of
+m_g rows takes m_g steps: docs/proofs/rows_per_unit.md.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from fractions import Fraction
 from itertools import product
 from math import ceil, comb
 
-from sqlrs.noise.weights import Weights
 from sqlrs.sensitivity.steps import Gain, Group, Recursion, Vector
+from sqlrs.sensitivity.weights import Weights
 
 Distances = tuple[int, ...]
 # The coefficient of Π_g binomial(s_g, c_g) for each vector c that occurs.
@@ -30,6 +31,9 @@ class Ceiling:
 
     rows: tuple[tuple[Gain, ...], ...]
     answers: tuple[Gain, ...]
+    # The most rows of a unit: of the tables of each group, and of the table of each answer.
+    units: tuple[int, ...]
+    answer_units: tuple[int, ...]
 
     @classmethod
     def of(cls, recursion: Recursion, groups: tuple[Group, ...]) -> Ceiling:
@@ -38,6 +42,8 @@ class Ceiling:
         return cls(
             rows=tuple(_row_sums(group, size) for group in groups),
             answers=recursion.largest_answers,
+            units=tuple(max(step.rows for step in group) for group in groups),
+            answer_units=tuple(mover.rows for mover in recursion.movers),
         )
 
     def polynomials(self, values: Vector) -> tuple[Polynomial, ...]:
@@ -54,7 +60,10 @@ class Ceiling:
                     farther = (*counts[:g], counts[g] + 1, *counts[g + 1 :])
                     own[farther] = own.get(farther, 0) + total
             of.append(own)
-        return tuple(_weighted(answer, of, nothing) for answer in self.answers)
+        return tuple(
+            {counts: rows * total for counts, total in _weighted(answer, of, nothing).items()}
+            for answer, rows in zip(self.answers, self.answer_units, strict=True)
+        )
 
     def degrees(self) -> Distances:
         """The greatest power of each group in P, whatever the data."""
@@ -85,11 +94,16 @@ class Horizon:
     """The greatest w[|u|] · P(u) over all u ≥ s, exactly, computed as far as it is asked for."""
 
     def __init__(
-        self, polynomials: tuple[Polynomial, ...], degrees: Distances, weights: Weights
+        self,
+        polynomials: tuple[Polynomial, ...],
+        degrees: Distances,
+        weights: Weights,
+        units: tuple[int, ...] | None = None,
     ) -> None:
         self.turns = tuple(turning_point(degree, weights) for degree in degrees)
         self._polynomials = polynomials
         self._degrees = degrees
+        self._units = units or (1,) * len(degrees)
         self._weights = weights
         self._known: dict[Distances, tuple[Fraction, Distances]] = {}
 
@@ -121,8 +135,8 @@ class Horizon:
 
     def _at(self, u: Distances) -> Fraction:
         ways = [
-            [comb(distance, j) for j in range(degree + 1)]
-            for distance, degree in zip(u, self._degrees, strict=True)
+            [comb(unit * (distance + 1) - 1, j) for j in range(degree + 1)]
+            for distance, degree, unit in zip(u, self._degrees, self._units, strict=True)
         ]
         largest = 0
         for polynomial in self._polynomials:

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from sqlrs.catalog import Table
 from sqlrs.errors import QueryRefused
-from sqlrs.noise.weights import Weights
 from sqlrs.query import Atom, Query, Variable
 from sqlrs.sensitivity.bound import Bound
 from sqlrs.sensitivity.search import last_useful
+from sqlrs.sensitivity.weights import Weights
 
 
 @dataclass(frozen=True)

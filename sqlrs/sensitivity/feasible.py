@@ -17,8 +17,9 @@ from itertools import combinations
 from typing import NamedTuple, TypeVar
 
 from sqlrs.catalog import ColumnType, Family
+from sqlrs.effort import spend
 from sqlrs.query import Atom, Constant, Term, Variable
-from sqlrs.residuals import Members, Residual, subsets
+from sqlrs.residuals.residual import Members, Residual, subsets
 
 RoleFamily = frozenset[Members]
 _Key = TypeVar("_Key", bound=Hashable)
@@ -376,6 +377,7 @@ class _Search:
 
     def _breaks_order(self, role_set: _RoleSet, pattern: _Pattern) -> bool:
         """Whether the comparisons cannot hold together under the pattern."""
+        spend(len(role_set.ordered) + len(self._known_order))
         return bool(self._comparisons) and _has_strict_cycle(
             (
                 _least(pattern, low) if isinstance(low, int) else low,

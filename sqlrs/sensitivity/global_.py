@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from sqlrs.query import Query
-from sqlrs.residuals import Residual, Residuals, subsets
+from sqlrs.residuals.residual import Residual, Residuals, subsets
 from sqlrs.sensitivity.agm import Power, agm_bound
 
 

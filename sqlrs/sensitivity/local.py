@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fractions import Fraction
 
-from sqlrs.residuals import Members, Residuals
+from sqlrs.residuals.residual import Members, Residuals
 from sqlrs.sensitivity.bound import Bound
 from sqlrs.sensitivity.residual import growths
 

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import prod
 
-from sqlrs.noise.weights import Weights
-from sqlrs.residuals import Members, Residuals
+from sqlrs.residuals.residual import Members, Residuals
 from sqlrs.sensitivity.bound import Bound
 from sqlrs.sensitivity.ceiling import Ceiling, Distances, Horizon, turning_point
 from sqlrs.sensitivity.residual import residual_sensitivity
 from sqlrs.sensitivity.steps import Group, Recursion, Roles, Vector, apply, compile_recursion
+from sqlrs.sensitivity.weights import Weights
 
 # Additions, about two seconds and half a minute of them. They decide, from public facts, how many
 # groups the lattice has, and when distances are so many that RS has to do.
@@ -112,7 +112,8 @@ def choose_method(recursion: Recursion, weights: Weights) -> Method | None:
 
 
 def _fold(recursion: Recursion, start: Vector, weights: Weights, method: Method) -> Bound:
-    horizon = Horizon(method.ceiling.polynomials(start), method.degrees, weights)
+    ceiling = method.ceiling
+    horizon = Horizon(ceiling.polynomials(start), method.degrees, weights, ceiling.units)
     # What one path attains is attained: distances that cannot reach it need no look. With one group
     # there is only one path, the search itself.
     sure = Fraction(0)

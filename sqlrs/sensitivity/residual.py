@@ -12,12 +12,12 @@ from collections.abc import Mapping
 from fractions import Fraction
 from math import comb, prod
 
-from sqlrs.noise.weights import Weights
 from sqlrs.query import Query
-from sqlrs.residuals import Members, Residuals, subsets
+from sqlrs.residuals.residual import Members, Residuals, subsets
 from sqlrs.sensitivity.bound import Bound
 from sqlrs.sensitivity.growth import Growth, Powers
 from sqlrs.sensitivity.search import maximise
+from sqlrs.sensitivity.weights import Weights
 
 # Private tables by number, in the order of `Query.private_tables`; a group has one distance.
 Groups = tuple[tuple[int, ...], ...]
@@ -61,16 +61,19 @@ def growths(
 
     A set O of private atoms leaves the query in as many ways as it splits into F ∪ E' with F ≠ ∅ in
     D_r. With c_t = |O ∩ D_t| it adds T_{[n]−O} · ((1+s_r)^c_r − s_r^c_r) · Π_{t≠r} s_t^c_t, so only
-    the sums of T over all O with the same counts matter.
+    the sums of T over all O with the same counts matter. Distances count units; one of m_t rows is
+    m_t steps, which multiplies the term of O by Π_t m_t^c_t: docs/proofs/rows_per_unit.md.
     """
     query = residuals.query
+    units = [query.atoms[min(atoms)].table.rows_per_unit for atoms in query.private_tables]
     sums = Counter[Powers]()
     for outside in subsets(query.private):
         if outside:
             value = values[query.everything - outside]
             if value < 0:
                 raise ValueError("a number of results is not negative")
-            sums[tuple(len(outside & atoms) for atoms in query.private_tables)] += value
+            counts = tuple(len(outside & atoms) for atoms in query.private_tables)
+            sums[counts] += value * prod(map(pow, units, counts))
     return tuple(_growth(sums, r, together) for r in range(len(query.private_tables)))
 
 

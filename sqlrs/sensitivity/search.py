@@ -9,9 +9,9 @@ from __future__ import annotations
 from fractions import Fraction
 from math import floor
 
-from sqlrs.noise.weights import Weights
 from sqlrs.sensitivity.bound import Bound
 from sqlrs.sensitivity.growth import Growth, Powers
+from sqlrs.sensitivity.weights import Weights
 
 _SLOPE_BITS = 16
 _UNIT_BITS = 64

@@ -13,9 +13,9 @@ from math import perm
 
 from sqlrs.catalog import Table
 from sqlrs.errors import QueryRefused
-from sqlrs.noise.weights import Weights
 from sqlrs.query import Atom, Inequality, Query, Term, Variable
 from sqlrs.sensitivity.bound import Bound
+from sqlrs.sensitivity.weights import Weights
 
 
 @dataclass(frozen=True)

@@ -14,12 +14,14 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import repeat
 from math import prod
 
+from sqlrs.catalog import Table
 from sqlrs.errors import QueryRefused
-from sqlrs.isomorphism import Classes
 from sqlrs.query import Predicate, Variable
-from sqlrs.residuals import Members, Residual, Residuals
+from sqlrs.residuals.isomorphism import Classes
+from sqlrs.residuals.residual import Members, Residual, Residuals
 from sqlrs.sensitivity.feasible import Budget, RoleFamily, role_families
 
 Vector = tuple[int, ...]
@@ -54,13 +56,23 @@ class Move:
 
 @dataclass(frozen=True)
 class Step:
-    """Ψ_r: the growth of all coordinates when one row of the table changes."""
+    """Ψ_r: the growth of all coordinates when the rows of one unit of the table change.
+
+    That is the growth by one row as often as a unit has rows: docs/proofs/rows_per_unit.md.
+    """
 
     table: str
     moves: tuple[Move, ...]
+    rows: int = 1
 
     def __call__(self, values: Vector) -> Vector:
         """The vector Ψ_r(T)."""
+        for _ in range(self.rows):
+            values = self.by_one_row(values)
+        return values
+
+    def by_one_row(self, values: Vector) -> Vector:
+        """The vector T after the change of a single row."""
         grown = list(values)
         for move in self.moves:
             value = values[move.target] + largest(move.gains, values)
@@ -77,7 +89,8 @@ class Step:
     @property
     def cost(self) -> int:
         """The number of additions of one application, about."""
-        return sum(2 + len(gain.terms) for move in self.moves for gain in move.gains)
+        once = sum(2 + len(gain.terms) for move in self.moves for gain in move.gains)
+        return self.rows * once
 
 
 Group = tuple[Step, ...]
@@ -104,11 +117,15 @@ class Roles:
 
 @dataclass(frozen=True)
 class Recursion:
-    """T's coordinates, Ψ_r of each private table that moves one of them, and L's gains by table."""
+    """T's coordinates, Ψ_r of each private table that moves one of them, and L's gains by table.
+
+    ``movers`` holds Ψ_r of the table of each of ``answers``, also where it moves nothing.
+    """
 
     coordinates: tuple[Members, ...]
     steps: tuple[Step, ...]
     answers: tuple[tuple[Gain, ...], ...]
+    movers: tuple[Step, ...]
     roles: tuple[Roles, ...]
 
     @cached_property
@@ -116,9 +133,19 @@ class Recursion:
         """For each table a gain that is at least each of L's gains."""
         return tuple(map(union, self.answers))
 
-    def last(self, values: Sequence[int]) -> int:
-        """L(T): a bound of the change of the answer."""
-        return max((largest(gains, values) for gains in self.answers), default=0)
+    def last(self, values: Vector) -> int:
+        """L(T): a bound of the change of the answer when the rows of one unit change."""
+        changes = map(_change, self.answers, self.movers, repeat(values))
+        return max(changes, default=0)
+
+
+def _change(gains: tuple[Gain, ...], mover: Step, values: Vector) -> int:
+    """What the rows of one unit of a table add to the answer, one after the other."""
+    change = largest(gains, values)
+    for _ in range(mover.rows - 1):
+        values = mover.by_one_row(values)
+        change += largest(gains, values)
+    return change
 
 
 def largest(gains: tuple[Gain, ...], values: Sequence[int]) -> int:
@@ -241,15 +268,19 @@ class _Compiler:
                 return None
             return Move(place[members], gains(members, families[table]), factors.get(members))
 
-        tables = range(len(self.query.private_tables))
-        steps = (
-            Step(self._label(table), tuple(m for c in coordinates if (m := move(c, table))))
-            for table in tables
-        )
+        steps = [
+            Step(
+                self._table(table).label,
+                tuple(m for c in coordinates if (m := move(c, table))),
+                self._table(table).rows_per_unit,
+            )
+            for table in range(len(self.query.private_tables))
+        ]
         return Recursion(
             coordinates=coordinates,
             steps=tuple(step for step in steps if step.moves),
             answers=tuple(gains(everything.members, families) for families in start.values()),
+            movers=tuple(steps[table] for table in start),
             roles=tuple(self._describe(everything.members, start, found)),
         )
 
@@ -264,7 +295,8 @@ class _Compiler:
                     f"the query has more than {MAX_STATEMENTS} residuals that all differ",
                     code="too_many_tables",
                     sqlstate="54001",
-                    hint="count over a smaller join, or materialise a part of it as a public table",
+                    hint="count over a smaller join; the owner can store a join of public "
+                    "tables as one table",
                 )
 
     def _opened(self, members: Members) -> Members:
@@ -322,8 +354,8 @@ class _Compiler:
             constant=sum(1 for m in left if not m), terms=tuple(sorted(place[m] for m in left if m))
         )
 
-    def _label(self, table: int) -> str:
-        return self.query.atoms[min(self.query.private_tables[table])].table.label
+    def _table(self, number: int) -> Table:
+        return self.query.atoms[min(self.query.private_tables[number])].table
 
     def _describe(
         self,
@@ -334,7 +366,7 @@ class _Compiler:
         def named(
             families: dict[int, tuple[RoleFamily, ...]],
         ) -> tuple[tuple[str, tuple[RoleFamily, ...]], ...]:
-            return tuple((self._label(table), own) for table, own in families.items())
+            return tuple((self._table(table).label, own) for table, own in families.items())
 
         yield Roles(everything, False, (), named(start))
         for members in sorted({*found, *self._open}, key=lambda m: (-len(m), sorted(m))):

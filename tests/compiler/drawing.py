@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from sqlrs.compiler.simplify import Contradiction
 from sqlrs.query import Query
-from sqlrs.simplify import Contradiction
 
 
 def drawn(query: Query | Contradiction, dialect: str) -> str:

@@ -1,13 +1,11 @@
-"""Fills the generated parts of docs/sql-reference.md: python -m tests.compiler.reference"""
+"""The generated parts of docs/sql-reference.md: functions and refusals."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
-from sqlglot import exp
-
-from sqlrs.functions import PURE_NAMES, PURE_NODES
+from sqlrs.compiler.functions import FUNCTIONS
 from sqlrs.refusals import REFUSALS
 from tests.compiler.fixture_files import blocks
 
@@ -15,24 +13,17 @@ PAGE = Path(__file__).parents[2] / "docs" / "sql-reference.md"
 
 
 def functions() -> str:
-    """The names of all known functions."""
-    classes = (node for node in PURE_NODES if issubclass(node, exp.Func))
-    named = {node.sql_names()[0].lower() for node in classes} - {"case"}
-    # The tree holds mod(a, b) as a % b.
-    known = {_SPELLED.get(name, name) for name in named} | PURE_NAMES | {"mod"}
-    return ", ".join(f"`{name}`" for name in sorted(known))
+    """The names of all functions, those of one engine alone apart."""
+    forms = {"extract", "position"}
+    both = set(FUNCTIONS["duckdb"]) & set(FUNCTIONS["postgres"])
+    lines = [_listed(both | forms)]
+    for dialect, title in (("duckdb", "DuckDB"), ("postgres", "PostgreSQL")):
+        lines.append(f"In {title} also {_listed(set(FUNCTIONS[dialect]) - both)}.")
+    return "\n\n".join(lines)
 
 
-# How the engines spell what the tree calls otherwise.
-_SPELLED = {
-    "str_position": "position",
-    "timestamp_trunc": "date_trunc",
-    "datediff": "date_diff",
-    "date_from_parts": "make_date",
-    "day_of_week": "dayofweek",
-    "day_of_year": "dayofyear",
-    "regexp_like": "regexp_matches",
-}
+def _listed(names: set[str]) -> str:
+    return ", ".join(f"`{name}`" for name in sorted(names))
 
 
 def refusals() -> str:
@@ -56,7 +47,3 @@ def filled(page: str) -> str:
         pattern = rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)"
         page = re.sub(pattern, lambda m, t=text: f"{m[1]}{t}\n{m[2]}", page, flags=re.DOTALL)
     return page
-
-
-if __name__ == "__main__":
-    PAGE.write_text(filled(PAGE.read_text(encoding="utf-8")), encoding="utf-8")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sqlrs.catalog import Catalog
-from sqlrs.compile import compile_query
+from sqlrs.compiler.compile import compile_query
 from sqlrs.query import Query
 from tests.compiler.drawing import drawn
 from tests.compiler.fixture_files import Block, blocks

@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sqlrs.compile import compile_query
-from sqlrs.lower import lower
-from sqlrs.parse import parse
-from sqlrs.simplify import Contradiction
+from sqlrs.compiler.compile import compile_query
+from sqlrs.compiler.lower import lower
+from sqlrs.compiler.parse import parse
+from sqlrs.compiler.simplify import Contradiction
 from tests import oracle
 from tests.strategies import ALL, TinyDatabase, databases, load, queries
 

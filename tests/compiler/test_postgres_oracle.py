@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from psycopg import sql as compose
 
-from sqlrs.lower import lower
-from sqlrs.parse import parse
+from sqlrs.compiler.lower import lower
+from sqlrs.compiler.parse import parse
 from tests import oracle
 from tests.postgres_server import PostgresServer
 from tests.strategies import ALL, TinyDatabase, databases, queries

@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import re
 
-from sqlrs.inline import MAX_TABLES
-from sqlrs.parse import MAX_CHARACTERS, MAX_NESTING, MAX_TOKENS
+from sqlrs.compiler.complexity import (
+    MAX_CHARACTERS,
+    MAX_NESTING,
+    MAX_TOKENS,
+    PARSER_STEPS_PER_TOKEN,
+)
+from sqlrs.compiler.growth_of_text import MOST_BYTES, MOST_TIMES
+from sqlrs.compiler.inline import MAX_TABLES
+from sqlrs.compiler.lower import MAX_COMPARISONS, MAX_INEQUALITIES
+from sqlrs.effort import MAX_ANALYSIS_STEPS, MAX_STEPS
 from tests.compiler.reference import PAGE, filled
+from tests.kept import assert_kept
 
 TEXT = PAGE.read_text(encoding="utf-8")
 
 
 def test_the_generated_parts_are_up_to_date() -> None:
-    assert filled(TEXT) == TEXT, "run python -m tests.compiler.reference"
+    assert_kept(PAGE, filled(TEXT))
 
 
 def test_the_limits_are_those_of_the_compiler() -> None:
@@ -22,4 +31,11 @@ def test_the_limits_are_those_of_the_compiler() -> None:
         MAX_TOKENS,
         MAX_NESTING,
         MAX_TABLES,
+        MAX_INEQUALITIES,
+        MAX_COMPARISONS,
+        PARSER_STEPS_PER_TOKEN,
+        MAX_STEPS,
+        MAX_ANALYSIS_STEPS,
+        MOST_TIMES,
+        MOST_BYTES,
     ]

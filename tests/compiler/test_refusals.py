@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from sqlrs.compile import compile_query
+from sqlrs.compiler.compile import compile_query
+from sqlrs.compiler.complexity import MAX_CHARACTERS
 from sqlrs.errors import QueryRefused
-from sqlrs.parse import MAX_CHARACTERS
 from sqlrs.refusals import REFUSALS
 from tests.compiler.fixture_files import Block, blocks
 from tests.compiler.schema import CATALOG, POSTGRES

@@ -5,11 +5,13 @@ from __future__ import annotations
 from decimal import Decimal
 
 import pytest
+import sqlglot
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlglot import exp
 
-from sqlrs.catalog import ColumnType, Table
+from sqlrs.catalog import ColumnType, Family, Table
+from sqlrs.compiler.simplify import Contradiction, simplify
 from sqlrs.query import (
     Atom,
     Comparison,
@@ -21,10 +23,11 @@ from sqlrs.query import (
     Value,
     Variable,
 )
-from sqlrs.simplify import Contradiction, simplify
 from tests import oracle
 from tests.compiler.schema import BIGINT, DECIMAL, TEXT, table
 
+DOUBLE = ColumnType(Family.FLOAT, "DOUBLE")
+NUMERIC = ColumnType(Family.DECIMAL, "numeric")
 NUMBERS: Table = table("numbers", n=BIGINT)
 # Three variables need three values beyond the constants on either side to be told apart.
 DOMAIN = [(value,) for value in range(-4, 8)]
@@ -127,3 +130,33 @@ def test_texts_bounded_by_one_value_become_it() -> None:
     assert isinstance(simplified, Query)
     assert dict(simplified.atoms[0].terms) == {"v": a}
     assert simplified.comparisons == {Comparison(a, w, True)}
+
+
+@pytest.mark.parametrize(
+    ("kind", "general", "merged"),
+    [
+        (DECIMAL, "ABS(v0 - v1) < 1", True),
+        (DECIMAL, "v0 || v1 <> 'x'", True),
+        (DOUBLE, "ABS(v0 - v1) < 1", True),
+        (DOUBLE, "v0 || v1 <> 'x'", False),
+        (NUMERIC, "ABS(v0 - v1) < 1", True),
+        (NUMERIC, "v0 || v1 <> 'x'", False),
+    ],
+)
+def test_a_cycle_is_merged_unless_a_condition_can_tell_equal_values_apart(
+    kind: ColumnType, general: str, merged: bool
+) -> None:
+    """-0.0 and 0.0, or 1.0 and 1.00, are equal and have two texts."""
+    of = table("t", v=kind)
+    w, x, y = (Variable(name, kind) for name in "wxy")
+    tree = sqlglot.parse_one(general).transform(
+        lambda n: exp.Placeholder(this=n.name) if isinstance(n, exp.Column) else n
+    )
+    query = Query(
+        tuple(Atom(v.name, of, (("v", v),)) for v in (w, x, y)),
+        comparisons=frozenset({Comparison(w, x, False), Comparison(x, w, False)}),
+        generals=(General(tree, (x, y)),),
+    )
+    simplified = simplify(query)
+    assert isinstance(simplified, Query)
+    assert (simplified.comparisons == frozenset()) == merged

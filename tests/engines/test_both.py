@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Any
 
 import pytest
@@ -10,14 +11,21 @@ from hypothesis import strategies as st
 from sqlglot import exp
 
 from sqlrs.catalog import Catalog, ColumnType, Family, Table
-from sqlrs.compile import compile_query
-from sqlrs.emit import plain
+from sqlrs.compiler.compile import compile_query
 from sqlrs.query import Atom, Constant, Inequality, Query, Term, Variable
-from sqlrs.residuals import Reading, Residual, Residuals, subsets
+from sqlrs.residuals.residual import Reading, Residual, Residuals, subsets
+from sqlrs.sql.plain import plain
 from tests import brute, strategies
 from tests.builders import atom, query, table
 from tests.engine_fixtures import BothEngines
 from tests.strategies import Draw, Features, TinyDatabase
+
+# The variables of each type, and a constant that occurs.
+_OF_FAMILY: dict[Family, tuple[str, int | str | date]] = {
+    Family.INTEGER: ("xyz", 1),
+    Family.TEXT: ("uv", "p"),
+    Family.DATE: ("de", date(2024, 2, 29)),
+}
 
 
 @st.composite
@@ -28,9 +36,8 @@ def queries_as_values(draw: Draw, catalog: Catalog) -> Query:
         of: Table = draw(st.sampled_from(catalog.tables))
         terms: list[tuple[str, Term]] = []
         for column in of.columns:
-            kind = "xyz" if column.type.family is Family.INTEGER else "uv"
+            kind, value = _OF_FAMILY[column.type.family]
             names = [Variable(name, column.type) for name in kind]
-            value = 1 if column.type.family is Family.INTEGER else "p"
             terms.append(
                 (
                     column.name,

@@ -11,7 +11,7 @@ import pytest
 from sqlglot import exp, parse_one
 
 from sqlrs.catalog import Catalog, Family, Table
-from sqlrs.compile import compile_query
+from sqlrs.compiler.compile import compile_query
 from sqlrs.engines.base import Engine
 from sqlrs.engines.duckdb import DuckDBEngine
 from sqlrs.engines.open import open_engine

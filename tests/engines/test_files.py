@@ -13,8 +13,8 @@ from sqlglot import exp
 from sqlrs.catalog import Catalog, Family
 from sqlrs.engines.base import Row
 from sqlrs.engines.open import open_engine
-from sqlrs.errors import UsageError
-from sqlrs.identifiers import identifier
+from sqlrs.errors import EngineFailed, UsageError
+from sqlrs.trees.identifiers import identifier
 
 SECRET = "SECRET-7731"
 
@@ -62,12 +62,12 @@ def test_an_empty_edge_list_is_an_empty_table(tmp_path: Path) -> None:
     "line",
     ["1 2 3", "1", "1,2", f"{SECRET} 1", "1.5 2", "99999999999999999999 1", '"1" 2', "1 2 #"],
 )
-def test_a_line_that_is_no_edge_is_refused(tmp_path: Path, line: str) -> None:
+def test_a_line_that_is_no_edge_fails_when_it_is_read(tmp_path: Path, line: str) -> None:
     path = tmp_path / "edges.txt"
     path.write_text(f"1 2\n{line}\n")
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(EngineFailed) as caught:
         load(path)
-    assert caught.value.hint == "every line must hold two integers"
+    assert caught.value.code == "file_unfit"
     assert SECRET not in caught.value.describe()
     assert caught.value.__context__ is None
 

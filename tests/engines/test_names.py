@@ -8,9 +8,9 @@ import duckdb
 import psycopg
 import pytest
 
-from sqlrs.emit import plain
-from sqlrs.identifiers import identifier
-from sqlrs.residuals import Residuals
+from sqlrs.residuals.residual import Residuals
+from sqlrs.sql.plain import plain
+from sqlrs.trees.identifiers import identifier
 from tests.builders import atom, query, table
 from tests.engine_fixtures import BothEngines
 from tests.postgres_server import PostgresServer

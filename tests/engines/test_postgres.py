@@ -13,7 +13,7 @@ from psycopg.pq import TransactionStatus
 from sqlglot import exp, parse_one
 
 from sqlrs.catalog import Catalog, Family, Table
-from sqlrs.compile import compile_query
+from sqlrs.compiler.compile import compile_query
 from sqlrs.engines.open import open_engine
 from sqlrs.errors import EngineFailed, UsageError
 from sqlrs.query import Query
@@ -296,7 +296,7 @@ def test_settings_are_pinned_inside_and_gone_after(any_db: str) -> None:
     )
     show = f"SELECT {', '.join(f'current_setting({name!r})' for name in names.split())}"
     with psycopg.connect(any_db) as connection:
-        connection.execute("SET standard_conforming_strings = off; SET work_mem = '1GB'")
+        connection.execute("SET jit = on; SET work_mem = '1GB'")
         connection.commit()
         before = connection.execute(show).fetchone()
         connection.rollback()

@@ -7,7 +7,7 @@ from datetime import date, datetime
 from decimal import Decimal
 
 from sqlrs.catalog import ColumnType, Family, Table
-from sqlrs.release import Settings
+from sqlrs.settings import Settings
 from tests.builders import TEXT, table
 
 DATE = ColumnType(Family.DATE, "DATE")

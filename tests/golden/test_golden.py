@@ -1,14 +1,11 @@
 """The SQL of every construct, as text that is kept, and as statements that give the right value.
 
 Each file below this folder holds what `sqlrs sql` prints for one construct in one dialect. After a
-change on purpose write them anew, and read the difference:
-
-    SQLRS_WRITE_GOLDEN=1 .venv/bin/python -m pytest tests/golden
+change on purpose `make golden` writes them anew; read the difference.
 """
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -16,18 +13,19 @@ import sqlglot
 from sqlglot import exp
 
 from sqlrs.catalog import Catalog
+from sqlrs.compiled import Compiled
 from sqlrs.engines.base import Engine
-from sqlrs.planning.smt import Solved
-from sqlrs.release import Compiled
-from sqlrs.statements import statements
+from sqlrs.measuring.solver import solve
+from sqlrs.owner.statements import statements
+from sqlrs.planning.external import Solved
 from tests import brute
 from tests.engine_fixtures import BothEngines
 from tests.golden.constructs import CONSTRUCTS, PUBLIC, ROWS, TABLES, Construct
+from tests.kept import assert_kept
 from tests.sql_cases import domain, evaluator
 
 FOLDER = Path(__file__).parent
 DIALECTS = ("duckdb", "postgres")
-WRITE = "SQLRS_WRITE_GOLDEN"
 
 
 @pytest.fixture(scope="module")
@@ -62,11 +60,7 @@ def test_the_text_is_the_kept_one(
     loaded: dict[str, tuple[Engine, Catalog]], name: str, dialect: str
 ) -> None:
     printed = _printed(CONSTRUCTS[name], loaded[dialect][1], dialect)
-    path = FOLDER / dialect / f"{name}.sql"
-    if os.environ.get(WRITE):
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(printed, encoding="utf-8")
-    assert path.read_text(encoding="utf-8") == printed, f"{WRITE}=1 writes the file anew"
+    assert_kept(FOLDER / dialect / f"{name}.sql", printed)
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -94,7 +88,7 @@ def test_the_kept_statements_give_the_values_of_the_definition(
                 part = by_name[residual]
                 expected = brute.residual_value(part, rows, domain=tried, evaluate=evaluate)
                 if ", whose rows the solver reads" in title:
-                    assert Solved(part).solve(snapshot.rows(statement)) == expected
+                    assert solve(Solved(part), snapshot.rows(statement)) == expected
                 else:
                     assert snapshot.scalar(statement) == expected, residual
 

@@ -106,6 +106,15 @@ def test_the_refusal_says_who_and_how_much() -> None:
         budget.after(charge("0.5"))
     assert "costs epsilon 0.5" in str(refusal.value)
     assert "dataset 'graph' has 0.25 left" in str(refusal.value)
+    assert "sqlrs budget grant E --dataset graph" in (refusal.value.hint or "")
+
+
+@pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity", "-1", "sNaN"])
+def test_a_budget_is_made_of_numbers(value: str) -> None:
+    with pytest.raises(ValueError, match="finite"):
+        Budget(Kind.ANALYST, "ada", Decimal(value), Decimal(0))
+    with pytest.raises(ValueError, match="finite"):
+        Budget(Kind.ANALYST, "ada", Decimal(1), Decimal(value))
 
 
 @pytest.mark.parametrize("answer", ["", "{", "forty-two thousand", "NaN,", '{"a": 41}, 42'])

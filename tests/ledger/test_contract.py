@@ -155,3 +155,13 @@ def test_memory_without_a_total_only_records() -> None:
     assert ledger.remaining("ada", "graph") is None
     assert ledger.spent() == 3000
     assert [line.charge.epsilon for line in ledger.history()] == [1000] * 3
+
+
+def test_the_newest_lines_of_one_analyst_are_read_and_no_others(open_ledger: Open) -> None:
+    ledger = open_ledger()
+    assert isinstance(ledger, MemoryLedger | StoreLedger)
+    for number in range(6):
+        ledger.reserve(charge("0.01", query=f"{number}" + "x" * 100))
+    found = ledger.newest_of("ada", 3, 10)
+    assert [line.charge.query for line in found] == [f"{n}" + "x" * 9 for n in (5, 4, 3)]
+    assert ledger.newest_of("bob", 3, 10) == ()

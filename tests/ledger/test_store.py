@@ -241,7 +241,19 @@ def test_a_database_that_is_gone_is_one_error(sqlite_url: str, tmp_path: Path) -
 
 @pytest.mark.parametrize(
     "url",
-    ["", "budget.db", "mysql://host/db", "sqlite://", "sqlite:///:memory:", "duckdb:///x", "://"],
+    [
+        *(
+            "",
+            "budget.db",
+            "mysql://host/db",
+            "sqlite://",
+            "sqlite:///:memory:",
+            "duckdb:///x",
+            "://",
+        ),
+        "sqlite:///file:budget.db?mode=memory&uri=true",
+        "sqlite:///budget.db?uri=true",
+    ],
 )
 def test_urls_that_are_no_ledger(url: str) -> None:
     with pytest.raises(UsageError, match="ledger"):
@@ -278,5 +290,7 @@ def test_the_manuals_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def _run(url: str, statement: str) -> None:
     engine = sqlalchemy.create_engine(url.replace("postgresql://", "postgresql+psycopg://"))
     with engine.begin() as connection:
+        if engine.dialect.name == "postgresql":
+            connection.execute(sqlalchemy.text("SET LOCAL search_path = sqlrs_ledger"))
         connection.execute(sqlalchemy.text(statement))
     engine.dispose()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import sqlrs.noise.error_bars
 from sqlrs.errors import UsageError
-from sqlrs.noise import Cauchy, ErrorBars, Mechanism, PolyLaplace
+from sqlrs.noise import Cauchy, ErrorBars, Noise, PolyLaplace
 from sqlrs.noise.error_bars import Grid
 from sqlrs.noise.width import GRID_SLACK
 from tests.noise.oracle import (
@@ -79,7 +79,7 @@ mechanisms = st.sampled_from(
     st.fractions(min_value=0, max_value=1, max_denominator=100),
 )
 def test_neighbours_are_at_most_one_index_apart(
-    mechanism: Mechanism, sensitivity: Fraction, part: Fraction
+    mechanism: Noise, sensitivity: Fraction, part: Fraction
 ) -> None:
     grid = Grid(1 / mechanism.weights.decay)
     factor = 1 + part * (1 / mechanism.weights.decay - 1)
@@ -110,7 +110,7 @@ def half_widths(bars: ErrorBars, sensitivity: Fraction, offsets: Sequence[int]) 
     return [high for _, high in intervals]
 
 
-def miss_chance(bars: ErrorBars, mechanism: Mechanism, sensitivity: Fraction) -> float:
+def miss_chance(bars: ErrorBars, mechanism: Noise, sensitivity: Fraction) -> float:
     """The chance that the interval misses the true count: a sum over the noise on the index."""
     decay = math.exp(-float(bars.epsilon))
     above = sizes_above(mechanism, mechanism.scale(sensitivity))
@@ -136,7 +136,7 @@ def test_the_interval_is_the_published_scale_times_the_multiple(sensitivity: Fra
     assert half_widths(bars, Fraction(0), [0]) == [1]
 
 
-def sizes_above(mechanism: Mechanism, scale: Fraction) -> Callable[[int], float]:
+def sizes_above(mechanism: Noise, scale: Fraction) -> Callable[[int], float]:
     """The chance that the noise is larger than a given size, as a function of that size."""
     if isinstance(mechanism, PolyLaplace):
         return lambda width: float(mechanism.tail(scale, width + 1))
@@ -187,7 +187,7 @@ def test_the_interval_holds_for_the_cauchy_mechanism(sensitivity: Fraction) -> N
 
 
 @pytest.mark.parametrize("mechanism", [PolyLaplace(Decimal(1), 10), Cauchy(Decimal(1))])
-def test_simulated_intervals_hold_the_truth(mechanism: Mechanism) -> None:
+def test_simulated_intervals_hold_the_truth(mechanism: Noise) -> None:
     """Hoeffding's inequality, error rate 1e-6; intervals half as wide must be seen to fail."""
     bars = ErrorBars(Decimal("0.2"), mechanism)
     source = SeededBits(SEED)

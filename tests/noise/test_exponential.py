@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sqlrs.noise.exponential import (
+from sqlrs.sensitivity.exponential import (
     exp_lower,
     exp_negative_lower,
     exp_negative_upper,

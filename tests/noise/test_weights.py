@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sqlrs.errors import UsageError
 from sqlrs.noise import Cauchy, PolyLaplace, Weights
 from sqlrs.noise.polylaplace import RATIO_BITS
-from sqlrs.noise.sequence import LazySequence
+from sqlrs.sensitivity.sequence import LazySequence
 from tests.noise.oracle import exponential_bounds
 
 EPSILONS = ["0.000001", "0.01", "0.1", "0.5", "1", "2", "4", "1000"]

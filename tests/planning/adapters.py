@@ -9,6 +9,8 @@ import psycopg
 from sqlglot import exp
 
 from sqlrs.catalog import Table
+from sqlrs.engines.duckdb_optimizers import MISCOUNTING, SETTING
+from tests.special import definition
 
 
 class Direct:
@@ -16,7 +18,13 @@ class Direct:
 
     def __init__(self, connection: duckdb.DuckDBPyConnection | psycopg.Connection) -> None:
         self.connection = connection
+        if isinstance(connection, psycopg.Connection):
+            # A prepared INSERT keeps the types of a table that has since been made anew.
+            connection.prepare_threshold = None
         self.dialect = "duckdb" if isinstance(connection, duckdb.DuckDBPyConnection) else "postgres"
+        if isinstance(connection, duckdb.DuckDBPyConnection):
+            # As the engine runs every statement.
+            connection.execute(f"SET {SETTING} = '{','.join(MISCOUNTING)}'")
 
     def scalar(self, statement: exp.Expression) -> int:
         [[value]] = self.rows(statement)
@@ -32,7 +40,7 @@ class Direct:
 
     def fill(self, table: Table, rows: Iterable[Sequence[object]]) -> None:
         """Create the table anew with the given rows."""
-        columns = ", ".join(f"{c.name} {c.type.name}" for c in table.columns)
+        columns = ", ".join(map(definition, table.columns))
         self.connection.execute(f"DROP TABLE IF EXISTS {table.name}")
         self.connection.execute(f"CREATE TABLE {table.name} ({columns})")
         mark = "?" if self.dialect == "duckdb" else "%s"

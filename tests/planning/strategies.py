@@ -11,17 +11,26 @@ from sqlglot import exp
 from sqlrs.catalog import Table
 from sqlrs.planning.statistics import Repetition, Statistics
 from sqlrs.query import Atom, Comparison, Constant, Filter, General, Inequality, Query, Variable
-from sqlrs.residuals import Residual, Residuals
+from sqlrs.residuals.residual import Residual, Residuals
 from tests.builders import INTEGER, table
+from tests.special import Line
 
-TABLES = (
-    table("keyed", "p", "q", keys=["p q"]),
-    table("bag", "p", "q", nullable="p q"),
-    table("wide", "id", "p", "q", keys=["id"], nullable="p q"),
-    table("open_data", "p", "q", private=False, nullable="q"),
-)
-VALUES = st.one_of(st.none(), st.integers(0, 3))
+NUMBERS = Line(INTEGER, ())
 NAMES = "abcde"
+
+
+def tables(line: Line) -> tuple[Table, ...]:
+    """The tables, all their columns of one type."""
+    types = dict.fromkeys(("p", "q", "id"), line.type)
+    return (
+        table("keyed", "p", "q", keys=["p q"], types=types),
+        table("bag", "p", "q", nullable="p q", types=types),
+        table("wide", "id", "p", "q", keys=["id"], nullable="p q", types=types),
+        table("open_data", "p", "q", private=False, nullable="q", types=types),
+    )
+
+
+TABLES = tables(NUMBERS)
 
 
 @dataclass(frozen=True)
@@ -34,8 +43,9 @@ class Case:
 
 
 @st.composite
-def cases(draw: st.DrawFn, most_atoms: int = 4) -> Case:
-    query = draw(queries(most_atoms))
+def cases(draw: st.DrawFn, most_atoms: int = 4, line: Line = NUMBERS) -> Case:
+    """A case whose values are small numbers, or the special ones of a line."""
+    query = draw(queries(most_atoms, line))
     residuals = Residuals(query)
     members = draw(st.sets(st.sampled_from(sorted(query.everything)), min_size=1))
     residual = residuals.of(frozenset(members))
@@ -43,15 +53,15 @@ def cases(draw: st.DrawFn, most_atoms: int = 4) -> Case:
         residual = residuals.of(query.everything)
     return Case(
         residual,
-        {t.name: draw(rows_of(t)) for t in TABLES},
+        {t.name: draw(rows_of(t, line)) for t in tables(line)},
         draw(st.one_of(st.none(), statistics())),
     )
 
 
 @st.composite
-def queries(draw: st.DrawFn, most_atoms: int = 4) -> Query:
+def queries(draw: st.DrawFn, most_atoms: int = 4, line: Line = NUMBERS) -> Query:
     atoms = tuple(
-        draw(atoms_named(f"t{i}")) for i in range(1, draw(st.integers(1, most_atoms)) + 1)
+        draw(atoms_named(f"t{i}", line)) for i in range(1, draw(st.integers(1, most_atoms)) + 1)
     )
     names = sorted(frozenset[Variable]().union(*(a.variables for a in atoms)))
     inequalities, comparisons, generals = set(), set(), []
@@ -62,8 +72,8 @@ def queries(draw: st.DrawFn, most_atoms: int = 4) -> Query:
             low, high = draw(pairs)
             comparisons.add(Comparison(low, high, draw(st.booleans())))
         if draw(st.integers(0, 5)) == 0:
-            generals.append(General(draw(conditions(2)), tuple(draw(pairs))))
-    if names and draw(st.integers(0, 5)) == 0:
+            generals.append(General(draw(conditions(2, line)), tuple(draw(pairs))))
+    if names and not line.values and draw(st.integers(0, 5)) == 0:
         comparisons.add(Comparison(draw(st.sampled_from(names)), Constant(2, INTEGER), False))
     distinct = None
     if names and draw(st.integers(0, 3)) == 0:
@@ -72,29 +82,28 @@ def queries(draw: st.DrawFn, most_atoms: int = 4) -> Query:
 
 
 @st.composite
-def atoms_named(draw: st.DrawFn, alias: str) -> Atom:
-    of = draw(st.sampled_from(TABLES))
+def atoms_named(draw: st.DrawFn, alias: str, line: Line = NUMBERS) -> Atom:
+    of = draw(st.sampled_from(tables(line)))
     terms = []
     for column in of.columns:
         in_key = any(column.name in key for key in of.keys)
         kind = draw(st.integers(0, 9))
-        if kind == 0:
+        if kind == 0 and not line.values:
             terms.append((column.name, Constant(draw(st.integers(0, 2)), INTEGER)))
         elif kind > 1 or in_key:
-            terms.append((column.name, Variable(draw(st.sampled_from(NAMES)), INTEGER)))
+            terms.append((column.name, Variable(draw(st.sampled_from(NAMES)), line.type)))
     filters = ()
     if draw(st.integers(0, 5)) == 0:
         column = exp.column(draw(st.sampled_from(of.columns)).name)
-        test = draw(
-            st.sampled_from(
-                [exp.LT(this=column, expression=exp.Literal.number(2)), column.is_(exp.null())]
-            )
-        )
+        tests = [column.is_(exp.null())]
+        if not line.values:
+            tests.append(exp.LT(this=column, expression=exp.Literal.number(2)))
+        test = draw(st.sampled_from(tests))
         filters = (Filter(test, frozenset({column.name})),)
     return Atom(alias, of, tuple(terms), filters)
 
 
-def conditions(arguments: int) -> st.SearchStrategy[exp.Expression]:
+def conditions(arguments: int, line: Line = NUMBERS) -> st.SearchStrategy[exp.Expression]:
     """General predicates; one of them is true where an argument is NULL."""
     v0, v1 = (exp.Placeholder(this=f"v{i}") for i in range(arguments))
     odd: Callable[[exp.Expression], exp.Expression] = lambda e: exp.EQ(  # noqa: E731
@@ -102,17 +111,14 @@ def conditions(arguments: int) -> st.SearchStrategy[exp.Expression]:
         expression=exp.Literal.number(1),
     )
     total = exp.Add(this=v0.copy(), expression=v1.copy())
-    return st.sampled_from(
-        [
-            odd(total),
-            exp.or_(v0.copy().is_(exp.null()), exp.LT(this=v0.copy(), expression=v1.copy())),
-        ]
-    )
+    null_or_less = exp.or_(v0.copy().is_(exp.null()), exp.LT(this=v0.copy(), expression=v1.copy()))
+    return st.sampled_from([null_or_less] if line.values else [odd(total), null_or_less])
 
 
 @st.composite
-def rows_of(draw: st.DrawFn, of: Table) -> list[tuple[object, ...]]:
-    row = st.tuples(*(VALUES if c.nullable else st.integers(0, 3) for c in of.columns))
+def rows_of(draw: st.DrawFn, of: Table, line: Line = NUMBERS) -> list[tuple[object, ...]]:
+    value = st.sampled_from(line.values) if line.values else st.integers(0, 3)
+    row = st.tuples(*(st.none() | value if c.nullable else value for c in of.columns))
     if of.keys:
         [key] = of.keys
         places = [i for i, c in enumerate(of.columns) if c.name in key]

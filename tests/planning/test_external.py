@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from sqlrs.catalog import ColumnType, Family
 from sqlrs.planning.external import Domain, Sweep, external_plan
 from sqlrs.query import Query
-from sqlrs.residuals import Reading, Residuals, subsets
+from sqlrs.residuals.residual import Reading, Residuals, subsets
+from sqlrs.sql.write import statement_of
 from tests import brute
 from tests.builders import DECIMAL, INTEGER, atom, query, table
 
@@ -41,7 +42,7 @@ def load(q: Query, rows: brute.Database) -> None:
 
 
 def run(plan: Sweep | Domain) -> int:
-    result = CONNECTION.execute(plan.statement().sql(dialect="duckdb")).fetchone()
+    result = CONNECTION.execute(statement_of(plan, "duckdb").sql(dialect="duckdb")).fetchone()
     assert result is not None
     return int(result[0])
 

@@ -12,15 +12,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sqlrs import measure as measuring
 from sqlrs.epsilon import parse_epsilon
-from sqlrs.measure import Progress, measure, measure_for
+from sqlrs.measuring import measure as measuring
+from sqlrs.measuring import statistics as reading
+from sqlrs.measuring.evaluate import Batch, Evaluator
+from sqlrs.measuring.measure import Progress, measure, measure_for
+from sqlrs.measuring.statistics import read_statistics
 from sqlrs.noise import PolyLaplace
-from sqlrs.planning import Evaluator, limit
-from sqlrs.planning import statistics as reading
-from sqlrs.planning.evaluate import Batch
-from sqlrs.planning.statistics import Statistics
-from sqlrs.residuals import Members, Residual, Residuals
+from sqlrs.planning.limits import limit
+from sqlrs.residuals.residual import Members, Residual, Residuals
 from sqlrs.sensitivity.refined import is_quick, reached, released_sensitivity
 from tests.builders import EDGE, atom, pattern, query, table
 from tests.planning.adapters import Direct
@@ -66,7 +66,7 @@ def fill(data: st.DataObject, snapshot: Direct) -> None:
 def test_no_value_exceeds_its_limit(on_duckdb: Direct, data: st.DataObject) -> None:
     residuals = Residuals(data.draw(queries()))
     fill(data, on_duckdb)
-    known = Statistics.read(on_duckdb, residuals.query)
+    known = read_statistics(on_duckdb, residuals.query)
     plain = Evaluator(on_duckdb, residuals.query, "duckdb", "plain")
     for residual in residuals.undecided(residuals.required):
         assert plain(residual).value <= limit(residual, known), residual
@@ -76,7 +76,7 @@ def test_limits_of_a_star_and_a_path(on_duckdb: Direct) -> None:
     """Node 0 has five neighbours, all others have fewer."""
     on_duckdb.fill(EDGE, [*((0, v) for v in range(1, 6)), (1, 2), (1, 3), (2, 3)])
     residuals = Residuals(query(*(atom(EDGE, *p) for p in ("ab", "ac", "cd"))))
-    known = Statistics.read(on_duckdb, residuals.query)
+    known = read_statistics(on_duckdb, residuals.query)
     one, both = residuals.of(frozenset({0})), residuals.of(frozenset({0, 2}))
     assert limit(one, known) == 5
     assert limit(both, known) == 5 * 5
@@ -90,7 +90,7 @@ def test_a_null_is_counted_by_no_frequency(on_duckdb: Direct) -> None:
     bag = table("bag", "p", "q", nullable="p q")
     on_duckdb.fill(bag, [(None, 1)] * 4 + [(1, 1)])
     residuals = Residuals(query(atom(bag, "a", "b"), atom(bag, "b", "c")))
-    known = Statistics.read(on_duckdb, residuals.query)
+    known = read_statistics(on_duckdb, residuals.query)
     for residual in residuals.undecided(residuals.required):
         value = Evaluator(on_duckdb, residuals.query, "duckdb", "plain")(residual).value
         assert value <= limit(residual, known)

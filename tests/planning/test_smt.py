@@ -14,9 +14,12 @@ from sqlglot import exp
 
 from sqlrs.catalog import ColumnType, Family
 from sqlrs.errors import EngineFailed
-from sqlrs.planning.smt import Solved, solvable, understood
+from sqlrs.measuring import solver
+from sqlrs.planning.external import Solved
+from sqlrs.planning.solvable import solvable, understood
 from sqlrs.query import General, Query, Variable
-from sqlrs.residuals import Reading, Residual, Residuals
+from sqlrs.residuals.residual import Reading, Residual, Residuals
+from sqlrs.sql.write import statement_of
 from tests import brute
 from tests.builders import DECIMAL, INTEGER, TEXT, atom, query, table
 
@@ -60,7 +63,9 @@ def load(q: Query, rows: brute.Database) -> None:
 
 def solve(residual: Residual, seconds: float = 60) -> int:
     plan = Solved(residual, seconds)
-    return plan.solve(CONNECTION.execute(plan.statement().sql(dialect="duckdb")).fetchall())
+    return solver.solve(
+        plan, CONNECTION.execute(statement_of(plan, "duckdb").sql("duckdb")).fetchall()
+    )
 
 
 TEXTS = [

@@ -12,11 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlglot import exp
 
-from sqlrs import emit
-from sqlrs.planning import Plan, choose, prune
-from sqlrs.planning.plan import Factorised, Pruned
-from sqlrs.planning.together import Stepped, batches, together
-from sqlrs.residuals import Residuals
+from sqlrs.planning import prune
+from sqlrs.planning.choose import choose
+from sqlrs.planning.plan import Factorised, Plan, Pruned
+from sqlrs.residuals.residual import Residuals
+from sqlrs.sql import plain as emit
+from sqlrs.sql.together import Stepped, batches, together
 from tests.builders import EDGE, PATTERNS, atom, pattern, query
 from tests.planning.adapters import Direct
 from tests.planning.strategies import TABLES, queries, rows_of, statistics
@@ -26,7 +27,7 @@ from tests.planning.strategies import TABLES, queries, rows_of, statistics
 def one_seed() -> Iterator[None]:
     """With one seed little data has survivors too."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(prune, "_SEEDS", 1)
+        patch.setattr(prune, "SEEDS", 1)
         yield
 
 
@@ -53,7 +54,7 @@ def check(data: st.DataObject, snapshot: Direct) -> None:
     plans = []
     for residual in wanted:
         how = data.draw(st.sampled_from(["auto", "factorised", "pruned"]))
-        plan = choose(residual, known, how=how, dialect=snapshot.dialect)
+        plan = choose(residual, known, how=how)
         if isinstance(plan, Factorised | Pruned):
             plans.append(plan)
     if plans:
@@ -76,7 +77,7 @@ def test_on_postgres(on_postgres: Direct, data: st.DataObject) -> None:
 def plans_of(text: str, how: str = "factorised") -> list[Plan]:
     residuals = Residuals(query(*(atom(EDGE, *p) for p in text.split())))
     wanted = [residuals.of(residuals.query.everything), *residuals.undecided(residuals.required)]
-    return [choose(residual, how=how, dialect="duckdb") for residual in wanted]
+    return [choose(residual, how=how) for residual in wanted]
 
 
 def stepped(plans: Iterable[Plan]) -> list[Stepped]:
@@ -110,7 +111,7 @@ def test_names_inside_hide_none_outside() -> None:
         with duckdb.connect() as connection:
             snapshot = Direct(connection)
             snapshot.fill(edge, [(a, b) for a in range(5) for b in range(5) if a != b])
-            plans = [choose(r, how="factorised", dialect="duckdb") for r in wanted]
+            plans = [choose(r, how="factorised") for r in wanted]
             (row,) = snapshot.rows(together(stepped(plans), "duckdb"))
             assert list(row) == [snapshot.scalar(emit.plain(r)) for r in wanted]
 

@@ -24,27 +24,29 @@ import duckdb
 from sqlglot import exp
 
 from sqlrs.catalog import Catalog, Table
+from sqlrs.compiled import Compiled
+from sqlrs.compiler.simplify import Contradiction
 from sqlrs.engines.base import Row, one_integer
-from sqlrs.measure import Measured, measure
-from sqlrs.noise import Cauchy, PolyLaplace
-from sqlrs.noise.weights import Weights
-from sqlrs.release import Compiled, Settings, sensitivity_for, wanted_by
-from sqlrs.residuals import Members
+from sqlrs.measuring.measure import Measured, measure
+from sqlrs.mechanisms import mechanism_named
+from sqlrs.residuals.residual import Members
 from sqlrs.sensitivity.refined import released_sensitivity
 from sqlrs.sensitivity.residual import residual_sensitivity
 from sqlrs.sensitivity.steps import compile_recursion
-from sqlrs.simplify import Contradiction
+from sqlrs.sensitivity.weights import Weights
+from sqlrs.settings import Settings
 from tests.brute import keys_hold
+from tests.special import definition
 
 Rows = tuple[tuple[Any, ...], ...]
 Identity = tuple[str | None, str]
 Contents = Mapping[Identity, Rows]
 
 MECHANISMS = (
-    PolyLaplace(Decimal(1)),
-    PolyLaplace(Decimal("0.3"), 2),
-    PolyLaplace(Decimal(4), 10),
-    Cauchy(Decimal(2)),
+    mechanism_named("polylaplace", Decimal(1)),
+    mechanism_named("polylaplace", Decimal("0.3"), 2),
+    mechanism_named("polylaplace", Decimal(4), 10),
+    mechanism_named("cauchy", Decimal(2)),
 )
 # Bounds that no mechanism of the above uses, where other distances decide.
 WEIGHTS = (Weights(Fraction(1, 2)), Weights(Fraction(4, 5)))
@@ -57,26 +59,28 @@ class World:
 
     def __init__(self) -> None:
         self.connection = duckdb.connect(config={"threads": 1})
-        self._filled: dict[Identity, Rows] = {}
+        self._filled: dict[Identity, tuple[str, ...]] = {}
 
     def create(self, catalog: Catalog) -> None:
         """Empty tables of the catalog, and no others of the same names."""
         for table in catalog.tables:
-            columns = ", ".join(f'"{c.name}" {c.type.name}' for c in table.columns)
+            columns = ", ".join(map(definition, table.columns))
             self.connection.execute(f'CREATE OR REPLACE TABLE "{table.name}" ({columns})')
         self._filled = {table.identity: () for table in catalog.tables}
 
     def fill(self, contents: Contents) -> None:
         """Make the tables hold exactly these rows."""
         for identity, rows in contents.items():
-            if self._filled[identity] == rows:
+            # By their texts: values that are equal, as 'a' and 'A' may be, are not the same rows.
+            written = tuple(repr(row) for row in rows)
+            if self._filled[identity] == written:
                 continue
             self.connection.execute(f'DELETE FROM "{identity[1]}"')
             if rows:
                 marks = ", ".join(f"({', '.join('?' for _ in row)})" for row in rows)
                 values = [value for row in rows for value in row]
                 self.connection.execute(f'INSERT INTO "{identity[1]}" VALUES {marks}', values)
-            self._filled[identity] = rows
+            self._filled[identity] = written
 
     def numbers(self, texts: Sequence[str]) -> list[int]:
         """The one integer of each statement, all of them in one round."""
@@ -149,7 +153,7 @@ class Pipeline:
     @property
     def wanted(self) -> tuple[Members, ...]:
         """The sets that some mechanism needs."""
-        found = {m for mechanism in MECHANISMS for m in wanted_by(mechanism, self.residuals)}
+        found = {m for mechanism in MECHANISMS for m in mechanism.wanted(self.residuals)}
         return tuple(sorted(found, key=sorted))
 
     def _statements(self, world: World) -> tuple[list[str], Measured]:
@@ -179,8 +183,8 @@ class Pipeline:
 
     def _sensitivities(self, values: Mapping[Members, int]) -> Iterator[tuple[Fraction, Fraction]]:
         for mechanism in MECHANISMS:
-            bound = sensitivity_for(mechanism, self.residuals, values)
-            yield bound.value, mechanism.weights.decay
+            bound = mechanism.sensitivity(self.residuals, values)
+            yield bound.value, mechanism.noise.weights.decay
         for weights in WEIGHTS:
             yield released_sensitivity(self.residuals, values, weights).value, weights.decay
             yield residual_sensitivity(self.residuals, values, weights).value, weights.decay

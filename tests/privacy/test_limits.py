@@ -9,7 +9,7 @@ import pytest
 import sqlrs
 from sqlrs.errors import UsageError
 from sqlrs.ledger import MemoryLedger
-from sqlrs.release import Request
+from sqlrs.settings import Request
 
 
 @pytest.mark.parametrize(
@@ -28,9 +28,9 @@ def test_the_least_epsilon_follows_from_the_noise(
     def ask(epsilon: Decimal) -> Request:
         return Request("", epsilon, mechanism, shape, error_bars)
 
-    assert ask(Decimal(least)).noise().epsilon == Decimal(least)
+    assert ask(Decimal(least)).chosen_mechanism().noise.epsilon == Decimal(least)
     with pytest.raises(UsageError):
-        ask(Decimal(least) * Decimal("0.99")).noise()
+        ask(Decimal(least) * Decimal("0.99")).chosen_mechanism()
 
 
 def test_an_epsilon_that_is_too_small_is_refused_before_the_charge() -> None:

@@ -17,7 +17,7 @@ from sqlrs.noise import PolyLaplace
 from sqlrs.noise.polylaplace import smoothness_ratio
 from sqlrs.procedures.programs import Programs
 from sqlrs.query import Query
-from sqlrs.residuals import Residuals
+from sqlrs.residuals.residual import Residuals
 from sqlrs.sensitivity.refined import choose_method, refined_sensitivity
 from sqlrs.sensitivity.steps import compile_recursion
 from tests.builders import PATTERNS, atom, pattern, query, table

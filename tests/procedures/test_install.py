@@ -10,6 +10,7 @@ from decimal import Decimal
 import psycopg
 import pytest
 
+from sqlrs.compiled import Compiled
 from sqlrs.errors import EngineFailed, QueryRefused, UsageError
 from sqlrs.noise import PolyLaplace
 from sqlrs.procedures import Grants, install_script
@@ -21,9 +22,9 @@ from sqlrs.procedures.install import (
     uninstall,
     uninstall_everything,
 )
-from sqlrs.release import Compiled, Settings
 from sqlrs.sensitivity.refined import choose_method
 from sqlrs.sensitivity.steps import compile_recursion
+from sqlrs.settings import Settings
 from sqlrs.templates import template
 from tests.procedures.desk import PASSWORD, TRIANGLES, Desk
 
@@ -62,7 +63,7 @@ def test_a_removed_function_is_gone_and_its_costs_are_not(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["x; DROP TABLE edge", 'a"b', "Count", "", "1a", "a" * 64, "charge"]
+    "name", ["x; DROP TABLE edge", 'a"b', "Count", "", "1a", "a" * 64, "spend"]
 )
 def test_a_name_is_a_plain_word_and_free(desk: Desk, name: str) -> None:
     with pytest.raises(UsageError):
@@ -134,15 +135,20 @@ def test_the_same_script_is_printed_and_run(desk: Desk) -> None:
     assert installed(desk.url) == ()
 
 
+def test_public_tables_alone_need_no_function(desk: Desk) -> None:
+    with pytest.raises(UsageError, match="public tables alone"):
+        desk.define(PATHS, public=["edge"])
+
+
 def test_every_object_starts_with_its_comment() -> None:
-    for name in ("charge", "fold", "noise", "count", "budgets", "owner", "grow"):
+    for name in ("spend", "fold", "noise", "count", "budgets", "owner", "grow"):
         assert template(f"procedures/{name}.sql").startswith("-- ")
 
 
 def test_a_role_that_reads_the_table_is_refused(desk: Desk) -> None:
     desk.analyst("reader")
     desk.run("GRANT SELECT (src) ON edge TO reader")
-    with pytest.raises(UsageError, match="role reader may read a private table"):
+    with pytest.raises(UsageError, match=r"role reader has the right SELECT on public\.edge"):
         desk.install(roles=["reader"])
     with pytest.raises(UsageError, match="role postgres is a superuser"):
         install(desk.url, desk.define(), Grants(roles=("postgres",)))
@@ -151,7 +157,7 @@ def test_a_role_that_reads_the_table_is_refused(desk: Desk) -> None:
     desk.install(roles=["ada"])
     desk.analyst("deputy")
     desk.run("GRANT sqlrs_owner TO deputy")
-    with pytest.raises(UsageError, match="role deputy acts as the owner"):
+    with pytest.raises(UsageError, match="deputy can act as sqlrs_owner, which owns the functions"):
         desk.install(roles=["deputy"])
     desk.run("REVOKE sqlrs_owner FROM deputy")
 

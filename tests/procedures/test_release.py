@@ -9,12 +9,14 @@ from fractions import Fraction
 import psycopg
 import pytest
 
+from sqlrs.compiled import Compiled
 from sqlrs.database import connect
-from sqlrs.measure import measure
+from sqlrs.measuring.measure import measure
+from sqlrs.mechanisms import mechanism_named
 from sqlrs.noise import PolyLaplace
-from sqlrs.release import Compiled, Settings, wanted_by
 from sqlrs.sensitivity.refined import released_sensitivity
 from sqlrs.sensitivity.steps import compile_recursion
+from sqlrs.settings import Settings
 from tests.noise.oracle import deviation_allowed
 from tests.noise.test_polylaplace_sampler import largest_gap
 from tests.procedures.desk import TRIANGLES, Desk, ask
@@ -47,7 +49,7 @@ def test_count_and_sensitivity_are_those_of_the_package(desk: Desk, statement: s
         compiled = Compiled.of(statement, database.catalog, Settings())
         assert isinstance(compiled, Compiled)
         mechanism = PolyLaplace(Decimal(2), 5)
-        wanted = wanted_by(mechanism, compiled.residuals)
+        wanted = mechanism_named("polylaplace", Decimal(2), 5).wanted(compiled.residuals)
         measured = measure(database.engine, compiled.residuals, wanted)
     (numbers,) = desk.run(definition.measure.sql(dialect="postgres"))[0]
     assert numbers[0] == measured.count
@@ -72,7 +74,7 @@ def test_the_answer_has_the_exact_noise(desk: Desk) -> None:
         compiled = Compiled.of(TRIANGLES, database.catalog, Settings())
         assert isinstance(compiled, Compiled)
         mechanism = PolyLaplace(Decimal(1), 5)
-        wanted = wanted_by(mechanism, compiled.residuals)
+        wanted = mechanism_named("polylaplace", Decimal(1), 5).wanted(compiled.residuals)
         measured = measure(database.engine, compiled.residuals, wanted)
     bound = released_sensitivity(compiled.residuals, measured.values, mechanism.weights)
     scale = mechanism.scale(bound.value)

@@ -17,11 +17,30 @@ from sqlrs.proxy.backend import (
     ExposedSchema,
     ExposedTable,
     HistoryRow,
+    Hold,
     Outcome,
+    at_once,
 )
 
 EDGES = [(a, b) for a in range(12) for b in range(12) if a != b and (a * b) % 5 != 2]
 NOISE = 1000
+
+
+class DoubleChecker:
+    """Refuses all but simple counts over edge and person."""
+
+    def check(self, sql: str) -> None:
+        tree = parse_one(sql, read="postgres")
+        if not isinstance(tree, exp.Select) or not isinstance(tree.selects[0].unalias(), exp.Count):
+            raise QueryRefused("only count(*) is answered", hint="write SELECT count(*)")
+        for node in tree.find_all(exp.Window, exp.Group, exp.Limit, exp.Having, exp.Union):
+            raise QueryRefused(f"{node.key.upper()} is not supported")
+        for node in tree.find_all(exp.Anonymous):
+            span = Span(node.meta["start"], node.meta["end"] + 1)
+            raise QueryRefused("this function is not supported", span=span, text=sql)
+        allowed = {"edge", "person"}
+        if {table.name for table in tree.find_all(exp.Table)} - allowed:
+            raise QueryRefused("there is no such table", sqlstate="42P01")
 
 
 class DoubleBackend:
@@ -39,7 +58,6 @@ class DoubleBackend:
         self.budget = budget
         self.spent: dict[str, Decimal] = {}
         self.rows: dict[str, list[HistoryRow]] = {}
-        self.checked = 0
         self.seconds = 0.0
         self.breaks: Exception | None = None
         self.ill: str | None = None
@@ -62,19 +80,8 @@ class DoubleBackend:
         )
         return ExposedSchema((edge, person))
 
-    def check(self, sql: str) -> None:
-        self.checked += 1
-        tree = parse_one(sql, read="postgres")
-        if not isinstance(tree, exp.Select) or not isinstance(tree.selects[0].unalias(), exp.Count):
-            raise QueryRefused("only count(*) is answered", hint="write SELECT count(*)")
-        for node in tree.find_all(exp.Window, exp.Group, exp.Limit, exp.Having, exp.Union):
-            raise QueryRefused(f"{node.key.upper()} is not supported")
-        for node in tree.find_all(exp.Anonymous):
-            span = Span(node.meta["start"], node.meta["end"] + 1)
-            raise QueryRefused("this function is not supported", span=span, text=sql)
-        allowed = {"edge", "person"}
-        if {table.name for table in tree.find_all(exp.Table)} - allowed:
-            raise QueryRefused("there is no such table", sqlstate="42P01")
+    def checker(self) -> DoubleChecker:
+        return DoubleChecker()
 
     def count(
         self,
@@ -84,8 +91,9 @@ class DoubleBackend:
         epsilon: Decimal,
         error_bars: Decimal | None,
         cancel: Cancellation,
+        hold: Hold = at_once,
     ) -> Outcome:
-        self.check(sql)
+        self.checker().check(sql)
         cost = epsilon + (error_bars or 0)
         with self._lock:
             for row in self.rows.get(analyst, []):
@@ -104,6 +112,7 @@ class DoubleBackend:
         if found is None:
             raise EngineFailed("the database failed")
         answer = int(found[0]) + NOISE
+        hold()
         with self._lock:
             row = HistoryRow(datetime.now(UTC), sql, cost, "released", answer)
             self.rows.setdefault(analyst, []).insert(0, row)

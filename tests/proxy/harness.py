@@ -13,7 +13,7 @@ from typing import Any
 
 from sqlrs.proxy.backend import Backend
 from sqlrs.proxy.config import ProxyConfig
-from sqlrs.proxy.release import AnalystLimits
+from sqlrs.proxy.policy.price import AnalystLimits
 from sqlrs.proxy.server import Proxy
 from sqlrs.proxy.users import add_user
 
@@ -70,6 +70,7 @@ def running_proxy(
             users=folder / "users.toml",
             state_directory=folder / "state",
             shutdown_seconds=5.0,
+            readers=2,
             default=AnalystLimits(Decimal("0.5"), Decimal(2)),
         ),
         **changes,

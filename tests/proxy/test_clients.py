@@ -159,6 +159,11 @@ class TestPsycopg:
             values = ("Ada", datetime.date(1815, 12, 10), 1.5)
             assert connection.execute(person, values).fetchone() == (1 + NOISE,)
             assert connection.execute(person, ("A'da", *values[1:])).fetchone() == (NOISE,)
+            listed = "SELECT count(*) FROM person WHERE id = ANY(%s) AND name <> ALL(%s)"
+            for cursor in (connection.cursor(), binary):
+                assert cursor.execute(listed, ([1, 5], ["Eve"])).fetchone() == (1 + NOISE,)
+                assert cursor.execute(listed, ([2], ["Eve"])).fetchone() == (NOISE,)
+                assert cursor.execute(listed, ([1], ["Ada", "Eve"])).fetchone() == (NOISE,)
             with connection.pipeline():
                 cursors = [connection.execute(by_source, (source,)) for source in range(5)]
                 assert [c.fetchone() for c in cursors] == [(n,) for n in BY_SOURCE[:5]]
@@ -235,6 +240,10 @@ def test_asyncpg(proxy: RunningProxy) -> None:
         person = "SELECT count(*) FROM person WHERE born < $1 AND name = $2 AND height > $3"
         value = await connection.fetchval(person, datetime.date(1900, 1, 1), "Ada", 1.0)
         assert value == 1 + NOISE
+        listed = "SELECT count(*) FROM person WHERE born = ANY($1) AND name = ANY($2)"
+        days = [datetime.date(1815, 12, 10), datetime.date(1900, 1, 1)]
+        assert await connection.fetchval(listed, days, ["Ada"]) == 1 + NOISE
+        assert await connection.fetchval(listed, days, []) == NOISE
         async with connection.transaction():
             assert [r["count"] async for r in connection.cursor(COUNT)] == [ANSWER]
         with pytest.raises(asyncpg.FeatureNotSupportedError):
@@ -263,6 +272,8 @@ def test_pg8000(proxy: RunningProxy) -> None:
     )
     assert connection.run(COUNT) == [[ANSWER]]
     assert connection.run(f"{COUNT} WHERE src = :source", source=3) == [[BY_SOURCE[3]]]
+    listed = "SELECT count(*) FROM person WHERE id = ANY(:ids) AND born < :day"
+    assert connection.run(listed, ids=[1, 2], day=datetime.date(1900, 1, 1)) == [[1 + NOISE]]
     with pytest.raises(native.DatabaseError, match="0A000"):
         connection.run("SELECT src FROM edge")
     connection.close()
@@ -382,6 +393,8 @@ def test_pgjdbc(proxy: RunningProxy) -> None:
         f"simple {ANSWER}",
         "warning true",
         f"prepared {BY_SOURCE[:8]}",
+        f"dates and lists {[1 + NOISE, NOISE] * 8}",
+        f"names {1 + NOISE}",
         "tables [edge_pkey, person_pkey, edge, person]",
         "columns [src, dst]",
         "key [src, dst]",

@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sqlrs.proxy import shadow_messages
-from sqlrs.proxy.codec import Frame, FrameBuffer, ProtocolViolation, Reader, pack
-from sqlrs.proxy.messages import (
+from sqlrs.proxy.protocol.codec import Frame, FrameBuffer, ProtocolViolation, Reader, pack
+from sqlrs.proxy.protocol.messages import (
     Bind,
     Close,
     Describe,
@@ -20,12 +19,13 @@ from sqlrs.proxy.messages import (
     decode,
     session_limits,
 )
-from sqlrs.proxy.replies import (
+from sqlrs.proxy.protocol.replies import (
     Report,
     encode_int8,
     report_fields,
     shift_position,
 )
+from sqlrs.proxy.shadow import messages as shadow_messages
 
 _text = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=30)
 _formats = st.lists(st.sampled_from([0, 1]), max_size=4).map(tuple)

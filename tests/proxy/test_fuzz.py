@@ -8,10 +8,10 @@ import socket
 
 import psycopg
 
-from sqlrs.proxy import shadow_messages
-from sqlrs.proxy.codec import FrameBuffer, ProtocolViolation, cstring, pack
-from sqlrs.proxy.handshake import Authenticated, Handshake, Rejected
-from sqlrs.proxy.messages import (
+from sqlrs.proxy.policy.decisions import Route, split
+from sqlrs.proxy.protocol.codec import FrameBuffer, ProtocolViolation, cstring, pack
+from sqlrs.proxy.protocol.handshake import Authenticated, Handshake, Rejected
+from sqlrs.proxy.protocol.messages import (
     Bind,
     Close,
     Describe,
@@ -22,7 +22,7 @@ from sqlrs.proxy.messages import (
     decode,
     session_limits,
 )
-from sqlrs.proxy.policy import Route, split
+from sqlrs.proxy.shadow import messages as shadow_messages
 from tests.proxy.double import DoubleBackend
 from tests.proxy.harness import RunningProxy
 from tests.proxy.test_handshake import GSS, SSL, machine, sasl_first, startup

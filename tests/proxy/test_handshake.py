@@ -4,8 +4,8 @@ import struct
 
 import pytest
 
-from sqlrs.proxy.codec import cstring, int32, pack, packet
-from sqlrs.proxy.handshake import (
+from sqlrs.proxy.protocol.codec import cstring, int32, pack, packet
+from sqlrs.proxy.protocol.handshake import (
     Authenticated,
     Cancel,
     Handshake,
@@ -14,7 +14,7 @@ from sqlrs.proxy.handshake import (
     StartTls,
     Step,
 )
-from sqlrs.proxy.scram import ScramServer, Verifier
+from sqlrs.proxy.protocol.scram import ScramServer, Verifier
 from tests.proxy.test_scram import FINAL, FIRST, SERVER_NONCE, standard_verifier
 
 SSL = packet(int32(80877103))

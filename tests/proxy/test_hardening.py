@@ -355,7 +355,7 @@ class TestPasswords:
             assert time.monotonic() - began >= 0.5
             seen.add(str(caught.value).split("FATAL:")[1])
         assert len(seen) == 1
-        for _ in range(4):
+        for _ in range(5):
             with pytest.raises(psycopg.OperationalError):
                 connect(proxy, password="wrong")
         with pytest.raises(psycopg.OperationalError, match="too many failed"):

@@ -17,9 +17,10 @@ import sqlrs
 from sqlrs.catalog import ColumnType, Family
 from sqlrs.errors import Interrupted, QueryRefused, SqlrsError
 from sqlrs.ledger.store import StoreLedger
+from sqlrs.proxy.checking import check_dialect
 from sqlrs.proxy.exposed import postgres_type
-from sqlrs.proxy.library import LibraryBackend, check_dialect
-from sqlrs.release import Settings
+from sqlrs.proxy.library import LibraryBackend
+from sqlrs.settings import Settings
 from tests.proxy.harness import RunningProxy, running_proxy
 
 TRIANGLES = (
@@ -118,11 +119,57 @@ def test_real_clients_on_real_data(proxy: RunningProxy, database: sqlrs.Database
     assert ledger.budget(analyst="alice").spent == 4
 
 
+def test_clauses_after_a_count_act_on_the_released_number(
+    proxy: RunningProxy, database: sqlrs.Database
+) -> None:
+    with psycopg.connect(proxy.dsn(), autocommit=True) as client:
+
+        def ask(clauses: str, *values: object) -> list[tuple[int]]:
+            cursor = client.execute(f"SELECT count(*) AS n FROM edge {clauses}", values or None)
+            assert [column.name for column in cursor.description or ()] == ["n"]
+            return cursor.fetchall()
+
+        [(first,)] = ask("")
+        spent = database.ledger.remaining("alice", "data")
+        for clauses in ("ORDER BY 1 LIMIT 1001", "ORDER BY n DESC LIMIT 1 OFFSET 0"):
+            assert ask(clauses) == [(first,)]
+        assert ask("LIMIT %s", 1000) == [(first,)]
+        assert ask("LIMIT 0") == ask("OFFSET 1") == []
+        # The released number is compared, not the true one.
+        assert ask(f"HAVING count(*) >= {first}") == [(first,)]
+        assert ask(f"HAVING count(*) > {first}") == []
+        assert ask(f"HAVING count(*) > {first} AND count(*) < 0 ORDER BY 1") == []
+        assert database.ledger.remaining("alice", "data") == spent
+        with pytest.raises(psycopg.errors.FeatureNotSupported):
+            ask("HAVING count(*) > 1 OR count(*) < 0")
+        # One not asked before is charged whether or not its row is shown.
+        client.execute("SET sqlrs.epsilon = 0.25")
+        assert ask("HAVING count(*) > 1000000000") == []
+        assert database.ledger.remaining("alice", "data") == Decimal("3.25")
+
+
+def test_a_public_count_is_exact_and_free(tmp_path: Path) -> None:
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE region AS SELECT unnest(range(7)) AS id")
+    with (
+        sqlrs.connect(connection, public=["region"], ledger=_ledger(tmp_path)) as database,
+        running_proxy(LibraryBackend(database), tmp_path) as proxy,
+        psycopg.connect(proxy.dsn(), autocommit=True) as client,
+    ):
+        told: list[str] = []
+        client.add_notice_handler(lambda notice: told.append(notice.message_primary or ""))
+        assert client.execute("SELECT count(*) FROM region").fetchall() == [(7,)]
+        assert client.execute("SELECT count(*) FROM region HAVING count(*) > 7").fetchall() == []
+        # Nothing was charged, so nothing is told.
+        assert told == []
+        assert database.ledger.remaining("alice", "data") == 4
+
+
 @pytest.mark.parametrize(
     ("sql", "place"),
     [
         ("SELECT count(*) FROM edge a LEFT JOIN edge b ON a.src = b.dst", "LEFT JOIN edge b"),
-        ("SELECT count(*) FROM edge ORDER BY 1 LIMIT 3", None),
+        ("SELECT count(*) FROM edge ORDER BY src LIMIT 3", None),
         ("SELECT count(*) FROM edge WHERE random() < 0.5", None),
         ("SELECT count(*) FROM edge, pg_class", None),
         ("SELECT count(*) FROM edge, sqlrs.history", None),
@@ -135,7 +182,7 @@ def test_refusals_of_the_compiler_reach_the_client(
     with _on_duckdb(tmp_path_factory.mktemp("refusals")) as database:
         backend = LibraryBackend(database)
         with pytest.raises(SqlrsError) as caught:
-            backend.check(sql)
+            backend.checker().check(sql)
         assert caught.value.sqlstate.startswith(("0A", "42"))
         if place is not None:
             assert caught.value.span is not None

@@ -5,6 +5,7 @@ from datetime import date, datetime, timedelta
 from decimal import Decimal
 from uuid import UUID
 
+import psycopg
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +14,7 @@ from psycopg.types.numeric import Int8
 from sqlglot import exp, parse_one
 
 from sqlrs.errors import SqlrsError
-from sqlrs.proxy.literals import inline
+from sqlrs.proxy.policy.parameters import inline
 
 
 def one(oid: int, value: bytes | None, binary: bool = False) -> exp.Expression:
@@ -122,7 +123,12 @@ def test_the_other_types() -> None:
         (25, b"a\0b", True),
         (1082, b"infinity", False),
         (1082, struct.pack("!i", 2**31 - 1), True),
-        (1114, b"2020-01-01 00:00:00+00", False),
+        (1082, b"2020-02-30", False),
+        (1082, b"2020-01-01 now", False),
+        (1082, b"20200101", False),
+        (1114, b"2020-01-01 00:00:00.1234567", False),
+        (1114, b"2020-01-01 25:00:00", False),
+        (1184, b"2020-01-01 00:00:00+16", False),
         (1184, b"2020-01-01 00:00:00", False),
         (2950, b"short", True),
         (17, b"bytes", False),
@@ -136,6 +142,119 @@ def test_values_that_are_not_of_their_type_are_refused(
     with pytest.raises(SqlrsError) as caught:
         one(oid, value, binary)
     assert caught.value.sqlstate in ("22P02", "0A000")
+
+
+@pytest.mark.parametrize(
+    ("oid", "text"),
+    [
+        # As JDBC's setDate and setTimestamp send them, whose type the server finds out.
+        (1082, "2020-02-03 +01"),
+        (1082, "2020-02-03 -05:30"),
+        (1082, "2020-02-03 23:59:59.5+00"),
+        (1114, "2020-02-03 04:05:06+01"),
+        (1114, "2020-02-03 04:05:06.25+00"),
+        (1114, "2020-02-03 +01"),
+        (1114, "2020-02-03"),
+        (1184, "2020-02-03 04:05:06.123456-05:30"),
+        (1184, "2020-02-03 +01"),
+        (1184, "2020-02-03T04:05:06Z"),
+    ],
+)
+def test_moments_are_read_as_postgresql_reads_them(oid: int, text: str, postgres: str) -> None:
+    kind = {1082: "date", 1114: "timestamp", 1184: "timestamptz"}[oid]
+    read = sql_of(oid, text.encode())
+    with psycopg.connect(postgres) as connection:
+        same = connection.execute(f"SELECT {read} = %s::{kind}", (text,)).fetchone()
+    assert same == (True,)
+
+
+LISTS: list[tuple[int, object]] = [
+    (1016, [1, 2, -3]),
+    (1016, [4]),
+    (1016, []),
+    (1009, ["a", "b,c", 'd"e', "f\\g", "", "NULL", "{h}", " i "]),
+    (1182, [date(2020, 1, 2)]),
+    (1000, [True, False]),
+    (1016, [1, None]),
+]
+
+
+@pytest.mark.parametrize(("oid", "value"), LISTS)
+@pytest.mark.parametrize("form", [PyFormat.TEXT, PyFormat.BINARY])
+@pytest.mark.parametrize(
+    "condition",
+    ["x = ANY($1)", "x <> ALL($1)", "NOT x = ANY($1)", "x = SOME($1)", "x = ANY(($1)::KIND)"],
+)
+def test_membership_of_a_list_as_postgresql_reads_it(
+    postgres: str, oid: int, value: list[object], form: PyFormat, condition: str
+) -> None:
+    """The oracle is PostgreSQL itself: the same rows for the array and for what it becomes."""
+    element = {1016: "bigint", 1009: "text", 1182: "date", 1000: "boolean"}[oid]
+    condition = condition.replace("KIND", f"{element}[]")
+    samples = [item for _, entry in LISTS for item in entry if _ == oid] + [None]
+    with psycopg.connect(postgres) as connection:
+        transformer = Transformer(connection)
+        sent = value or [samples[0]]
+        data = transformer.get_dumper(sent, form).dump(sent) if value else None
+        if not value:
+            data = struct.pack("!iiI", 0, 0, 20) if form is PyFormat.BINARY else b"{}"
+        elif form is PyFormat.BINARY and oid == 1016:
+            # The driver takes the smallest type that fits; the statement says which it is.
+            data = _binary_array(20, [None if v is None else struct.pack("!q", v) for v in value])
+        query = f"SELECT count(*) FROM t WHERE {condition}"
+        ours = inline(query, [oid], [bytes(data or b"")], [int(form is PyFormat.BINARY)])
+        table = f"(SELECT unnest(%s::{element}[]) AS x) t"
+        theirs = query.replace("$1", f"%s::{element}[]").replace("FROM t", f"FROM {table}")
+        own = connection.execute(
+            ours.replace("%", "%%").replace("FROM t", f"FROM {table}"), (samples,)
+        )
+        assert own.fetchone() == connection.execute(theirs, (samples, value)).fetchone()
+
+
+def _binary_array(oid: int, values: list[bytes | None]) -> bytes:
+    header = struct.pack("!iiIii", 1, 0, oid, len(values), 1)
+    return header + b"".join(
+        struct.pack("!i", -1) if v is None else struct.pack("!i", len(v)) + v for v in values
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "binary"),
+    [
+        (b"", False),
+        (b"1,2", False),
+        (b"{1,2", False),
+        (b"{1,}", False),
+        (b"{,1}", False),
+        (b"{{1},{2}}", False),
+        (b"[1:2]={1,2}", False),
+        (b'{"1}', False),
+        (b'{1"2"}', False),
+        (b"{1\\}", False),
+        (b"{1;2}", False),
+        (b"\0", True),
+        (_binary_array(25, [b"x"]), True),
+        (_binary_array(20, [b"x"]), True),
+        (_binary_array(20, [struct.pack("!q", 1)]) + b"x", True),
+        (struct.pack("!iiI", 2, 0, 20) + struct.pack("!iiii", 1, 1, 1, 1), True),
+        (struct.pack("!iiIii", 1, 0, 20, 2**31 - 1, 1), True),
+    ],
+)
+def test_lists_that_are_broken_are_refused(value: bytes, binary: bool) -> None:
+    with pytest.raises(SqlrsError) as caught:
+        inline("SELECT count(*) FROM t WHERE x = ANY($1)", [1016], [value], [int(binary)])
+    assert caught.value.sqlstate == "22P02"
+
+
+def test_a_list_stands_behind_any_only_and_is_not_endless() -> None:
+    for condition in ("x = $1", "x < ANY($1)", "x = ALL($1)", "$1 = ANY(x)", "x <> ANY($1)"):
+        with pytest.raises(SqlrsError) as caught:
+            inline(f"SELECT count(*) FROM t WHERE {condition}", [1016], [b"{1}"], [])
+        assert caught.value.code == "parameter_type"
+    endless = ("{" + ",".join("1" * 1001) + "}").encode()
+    with pytest.raises(SqlrsError) as caught:
+        inline("SELECT count(*) FROM t WHERE x = ANY($1)", [1016], [endless], [])
+    assert caught.value.sqlstate == "54000"
 
 
 def test_the_number_of_parameters_and_formats_must_fit() -> None:

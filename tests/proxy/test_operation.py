@@ -23,14 +23,17 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from sqlrs.config import Config
 from sqlrs.errors import UsageError
 from sqlrs.proxy import add_user, check_config, health, remove_user
 from sqlrs.proxy.config import Limits, ProxyConfig
-from sqlrs.proxy.gates import CountGate, RateGate, TooMany
 from sqlrs.proxy.logs import JsonFormatter, log
 from sqlrs.proxy.metrics import Metrics
-from sqlrs.proxy.release import AnalystLimits
+from sqlrs.proxy.policy.gates import CountGate, RateGate, TooMany
+from sqlrs.proxy.policy.price import AnalystLimits
+from sqlrs.proxy.protocol import tls
 from sqlrs.proxy.users import Users, read_users
+from sqlrs.proxy.warnings import warnings
 from tests.proxy.double import EDGES, NOISE, DoubleBackend
 from tests.proxy.harness import PASSWORD, RunningProxy, running_proxy
 
@@ -90,6 +93,7 @@ class TestConfiguration:
             "[limits]\nconnections = 0",
             "[default]\nepsilon = 0",
             "[default]\nepsilon = 2\nmax_epsilon = 1",
+            "[default]\nepsilon = 0.6\nerror_bars = 0.5\nmax_epsilon = 1",
             "[default]\nunknown = 1",
             "[analysts]\nalice = 1",
             "[analysts.alice]\nepsilon = 'much'",
@@ -122,6 +126,53 @@ class TestConfiguration:
         config.write_text(config.read_text() + "[proxy.analysts.eve]\nepsilon = 1\n")
         with pytest.raises(UsageError, match="eve"):
             check_config(config)
+
+    def test_check_config_warns_of_what_others_can_read(self, tmp_path: Path) -> None:
+        (tmp_path / "graph.txt").write_text("1\t2\n2\t3\n3\t1\n")
+        config = tmp_path / "sqlrs.toml"
+        config.write_text(
+            f'[data]\nledger = "sqlite:///{tmp_path}/budget.db"\n'
+            '[data.tables]\nedge = "graph.txt"\n'
+            '[proxy]\nstate_directory = "state"\nlisten = "127.0.0.1"\ntls = "allow"\n'
+        )
+        add_user(tmp_path / "users.toml", "alice", PASSWORD)
+        state = tmp_path / "state"
+        state.mkdir(mode=0o700)
+        tls.self_signed(state)
+
+        def warned() -> list[str]:
+            return [line for line in check_config(config) if line.startswith("warning: ")]
+
+        assert warned() == []
+        files = [tmp_path / "users.toml", state / "server.key", tmp_path / "budget.db"]
+        for file in files:
+            file.chmod(0o644)
+        told = warned()
+        assert len(told) == 3
+        for file, line in zip(files, told, strict=True):
+            assert f"{file} can be read by every user" in line
+            file.chmod(0o600)
+        for file in files[:2]:
+            file.chmod(0o660)
+        assert all("can be changed by others" in line for line in warned())
+        files[2].chmod(0o660)
+        with pytest.raises(UsageError, match="others may write to the ledger's file"):
+            check_config(config)
+        for file in files:
+            file.chmod(0o600)
+        text = config.read_text()
+        config.write_text(text.replace("127.0.0.1", "0.0.0.0"))
+        assert [line for line in warned() if 'tls = "allow" on 0.0.0.0' in line] == warned() != []
+        config.write_text(text.replace("127.0.0.1", "0.0.0.0").replace('"allow"', '"require"'))
+        assert warned() == []
+
+    def test_a_configuration_with_a_password_is_a_secret(self, tmp_path: Path) -> None:
+        path = tmp_path / "sqlrs.toml"
+        path.write_text("")
+        path.chmod(0o644)
+        proxy = ProxyConfig(users=tmp_path / "users.toml")
+        for url, count in [("postgresql://me:secret@db/x", 1), ("postgresql://me@db/x", 0)]:
+            assert len(list(warnings(path, Config(db=url), proxy))) == count
 
     def test_check_config_wants_a_ledger(self, tmp_path: Path) -> None:
         config = tmp_path / "sqlrs.toml"
@@ -329,7 +380,7 @@ def test_reload_adds_and_removes_users(proxy: RunningProxy) -> None:
         psycopg.connect(proxy.dsn("dave"))
     proxy.call(proxy.proxy.reload)
     with psycopg.connect(proxy.dsn("dave"), autocommit=True) as dave:
-        assert dave.execute("SELECT current_user").fetchone() == ("dave",)
+        assert dave.execute("SELECT analyst FROM sqlrs.budget").fetchone() == ("dave",)
         with psycopg.connect(proxy.dsn(), autocommit=True) as alice:
             remove_user(users, "dave")
             proxy.call(proxy.proxy.reload)
@@ -407,3 +458,8 @@ def test_the_unit_file_is_well_formed() -> None:
     if Path(verify).exists():
         done = subprocess.run([verify, "verify", unit], capture_output=True, text=True, check=False)
         assert "Unknown" not in done.stderr
+        # Only the program itself is missing here.
+        assert not [line for line in done.stderr.splitlines() if "/usr/bin/sqlrs" not in line]
+    settings = dict(line.split("=", 1) for line in lines if "=" in line and line[0] != "#")
+    for limit in ("MemoryMax", "TasksMax", "SystemCallFilter", "RestrictNamespaces", "LimitCORE"):
+        assert settings.get(limit), limit

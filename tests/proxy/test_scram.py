@@ -6,7 +6,7 @@ import hmac
 
 import pytest
 
-from sqlrs.proxy.scram import ScramFailure, ScramServer, Verifier, prepared
+from sqlrs.proxy.protocol.scram import ScramFailure, ScramServer, Verifier, prepared
 
 # The example of RFC 7677, section 3.
 _SALT = base64.b64decode("W22ZaJ0SNY7soEsUEjb6gQ==")

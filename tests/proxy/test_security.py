@@ -12,8 +12,8 @@ import psycopg
 import pytest
 from psycopg.pq import ExecStatus
 
-from sqlrs.proxy.replies import read_data_row
-from sqlrs.proxy.shadow_messages import once
+from sqlrs.proxy.protocol.replies import read_data_row
+from sqlrs.proxy.shadow.messages import once
 from tests.proxy.double import DoubleBackend
 from tests.proxy.harness import PASSWORD, RunningProxy, running_proxy
 
@@ -60,7 +60,7 @@ ATTACKS = [
     ("SELECT (SELECT count(*) FROM edge)", "0A000"),
     ("SELECT EXISTS (SELECT 1 FROM edge)", "0A000"),
     ("SELECT count(*) FROM edge GROUP BY src", "0A000"),
-    ("SELECT count(*) FROM edge HAVING count(*) > 5", "0A000"),
+    ("SELECT count(*) FROM edge HAVING max(src) > 5", "0A000"),
     ("SELECT count(*) OVER () FROM edge", "0A000"),
     ("SELECT array_agg(src) FROM edge", "0A000"),
     ("SELECT json_agg(edge) FROM edge", "0A000"),

@@ -10,8 +10,11 @@ import pytest
 from sqlrs.errors import BudgetExhausted, EngineFailed, QueryRefused, Span, SqlrsError
 from sqlrs.proxy import effects
 from sqlrs.proxy.backend import HistoryRow, Outcome
-from sqlrs.proxy.codec import Frame, FrameBuffer, Reader, cstring, pack
-from sqlrs.proxy.messages import (
+from sqlrs.proxy.policy.decisions import split
+from sqlrs.proxy.policy.parameters import inline
+from sqlrs.proxy.policy.price import AnalystLimits
+from sqlrs.proxy.protocol.codec import Frame, FrameBuffer, Reader, cstring, pack
+from sqlrs.proxy.protocol.messages import (
     Bind,
     Close,
     CopyMessage,
@@ -25,9 +28,7 @@ from sqlrs.proxy.messages import (
     Sync,
     Terminate,
 )
-from sqlrs.proxy.policy import split
-from sqlrs.proxy.release import AnalystLimits
-from sqlrs.proxy.replies import Report, count_description, data_row, report_fields
+from sqlrs.proxy.protocol.replies import Report, count_description, data_row, report_fields
 from sqlrs.proxy.session import Session
 from tests.proxy.test_policy import POLICY
 
@@ -53,7 +54,10 @@ class World:
         self.failure: SqlrsError | None = None
         self.hung_up = False
         self.session = Session(
-            lambda: AnalystLimits(Decimal("0.5"), Decimal(1)), max_statement=500, max_prepared=5
+            lambda: AnalystLimits(Decimal("0.5"), Decimal(1)),
+            max_statement=500,
+            max_prepared=5,
+            max_prepared_bytes=4000,
         )
 
     def say(self, *messages: Message) -> list[Frame]:
@@ -94,6 +98,8 @@ class World:
                 self.checked.append(sql)
                 if self.refusal:
                     raise self.refusal
+            case effects.Inline(sql, types, values, formats):
+                return inline(sql, types, values, formats)
             case effects.Count():
                 self.counted.append(effect)
                 if self.failure:
@@ -331,6 +337,17 @@ def test_error_bars_are_asked_for_by_the_setting(world: World) -> None:
     assert world.counted[0].error_bars == Decimal("0.25")
 
 
+@pytest.mark.parametrize(
+    ("epsilon", "bars", "sqlstate"), [("0.6", "0.4", None), ("0.6", "0.41", "22023")]
+)
+def test_the_maximum_holds_for_a_count_with_its_error_bars(
+    world: World, epsilon: str, bars: str, sqlstate: str | None
+) -> None:
+    world.epsilon, world.error_bars = epsilon, bars
+    assert sqlstates(world.say(Query(COUNT))) == ([sqlstate] if sqlstate else [])
+    assert len(world.counted) == (sqlstate is None)
+
+
 def test_the_epsilon_is_the_one_at_execution(world: World) -> None:
     world.say(Parse("s", COUNT), Bind("p", "s"))
     world.epsilon = "0.25"
@@ -412,3 +429,48 @@ def test_the_unnamed_statement_does_not_outlive_a_failed_successor(world: World)
     world.say(Parse("", COUNT), Query("SELECT 1"))
     assert sqlstates(world.say(Bind("", ""), Sync())) == ["26000"]
     assert world.counted == []
+
+
+def test_prepared_texts_are_bounded_together() -> None:
+    world = World()
+    long = f"SELECT {'1' + ' + 1' * 100}"
+    kinds = "".join(world.kinds(Parse(f"s{n}", long), Sync()) for n in range(5))
+    assert kinds.count("1") == 5
+    world.say(Close(b"S", "s0"), Sync())
+    wide = "SELECT '€" + "x" * 480 + "'"
+    for _ in range(3):
+        assert world.kinds(Parse("s0", wide), Sync()) == "1Z"
+    # A text of two bytes a character takes twice the room; one of the old name is replaced.
+    assert world.kinds(Parse("s1", wide), Sync()) == "1Z"
+    (refused, _) = world.say(Parse("s2", wide), Sync())
+    assert report_fields(refused.body)["C"] == "54000"
+    world.say(Close(b"S", "s1"), Close(b"S", "s3"), Sync())
+    assert world.kinds(Parse("s2", wide), Sync()) == "1Z"
+
+
+def test_portals_count_against_the_same_bytes() -> None:
+    world = World()
+    world.parameters = 1
+    world.session._prepared._bytes_limit = 500
+    world.say(Parse("s", "SELECT count(*) FROM edge WHERE src = $1"), Sync())
+    kinds = "".join(world.kinds(Bind(f"p{n}", "s", (0,), (b"7",), ())) for n in range(5))
+    # About a hundred bytes each; after the error the rest is skipped.
+    assert 2 <= kinds.count("2") <= 4
+    assert kinds.endswith("E")
+
+
+def test_every_message_that_works_is_admitted() -> None:
+    world = World()
+    asked: list[effects.Effect] = []
+    carry_out = world._carry_out
+
+    def noting(effect: effects.Effect) -> Any:
+        asked.append(effect)
+        return carry_out(effect)
+
+    world._carry_out = noting  # type: ignore[method-assign]
+    for message in (Parse("s", COUNT), Describe(b"S", "s"), Bind("p", "s"), Describe(b"P", "p")):
+        asked.clear()
+        world.say(message)
+        assert asked.count(effects.Admit()) == 1, message
+        assert isinstance(asked[0], effects.Admit), message

@@ -16,12 +16,12 @@ from fractions import Fraction
 from itertools import product
 
 from sqlrs.catalog import Table
-from sqlrs.noise.weights import Weights
 from sqlrs.query import Query
-from sqlrs.residuals import Members, Reading, Residuals
+from sqlrs.residuals.residual import Members, Reading, Residuals
 from sqlrs.sensitivity import refined
 from sqlrs.sensitivity.residual import residual_sensitivity
 from sqlrs.sensitivity.steps import compile_recursion
+from sqlrs.sensitivity.weights import Weights
 from tests import brute
 
 Row = tuple[object, ...]

@@ -6,7 +6,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from sqlrs.catalog import Table
-from sqlrs.residuals import Reading
+from sqlrs.residuals.residual import Reading
 from tests.builders import DECIMAL, atom, pattern, query, table
 from tests.sensitivity.exhaustive import Shape
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sqlrs.catalog import Table
 from sqlrs.errors import QueryRefused
-from sqlrs.noise.weights import Weights
+from sqlrs.owner.frequencies import maximum_frequency
 from sqlrs.query import Query, Variable
 from sqlrs.sensitivity.elastic import (
     Frequency,
@@ -19,7 +19,7 @@ from sqlrs.sensitivity.elastic import (
     needed_frequencies,
     stability,
 )
-from sqlrs.statistics import maximum_frequency
+from sqlrs.sensitivity.weights import Weights
 from tests import brute, graphs
 from tests.builders import EDGE, PATTERNS, atom, pattern, query, table
 

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from sqlrs.residuals import Residuals, subsets
+from sqlrs.residuals.residual import Residuals, subsets
 from sqlrs.sensitivity.bound import Bound
 from sqlrs.sensitivity.local import local_bound
 from tests import brute

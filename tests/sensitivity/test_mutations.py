@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from sqlrs import residuals as residuals_module
 from sqlrs.query import Atom, Predicate, Query, Variable
-from sqlrs.residuals import Members, Residual, Residuals, closure
+from sqlrs.residuals import residual as residuals_module
+from sqlrs.residuals.residual import Members, Residual, Residuals, closure
 from sqlrs.sensitivity import feasible, refined, steps
 from tests import brute
 from tests.builders import atom, pattern, query, table

@@ -17,10 +17,9 @@ from hypothesis import strategies as st
 
 from sqlrs.catalog import ColumnType, Family
 from sqlrs.errors import QueryRefused
-from sqlrs.isomorphism import representatives
-from sqlrs.noise.weights import Weights
 from sqlrs.query import Atom, Constant, Query, Value
-from sqlrs.residuals import Members, Residual, Residuals
+from sqlrs.residuals.isomorphism import representatives
+from sqlrs.residuals.residual import Members, Residual, Residuals
 from sqlrs.sensitivity import refined, steps
 from sqlrs.sensitivity.ceiling import Ceiling, Horizon, turning_point
 from sqlrs.sensitivity.feasible import Budget, role_families, surely_different
@@ -33,6 +32,7 @@ from sqlrs.sensitivity.refined import (
 )
 from sqlrs.sensitivity.residual import residual_sensitivity
 from sqlrs.sensitivity.steps import compile_recursion, components
+from sqlrs.sensitivity.weights import Weights
 from tests import brute
 from tests.builders import EDGE, INTEGER, PATTERNS, atom, pattern, query, table
 from tests.sensitivity.exhaustive import Shape, check

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sqlrs.noise.weights import Weights
 from sqlrs.query import Query
-from sqlrs.residuals import Members, Reading, Residuals, subsets
+from sqlrs.residuals.residual import Members, Reading, Residuals, subsets
 from sqlrs.sensitivity.bound import Bound
 from sqlrs.sensitivity.residual import Groups, groups, growths, residual_sensitivity
 from sqlrs.sensitivity.search import last_useful
+from sqlrs.sensitivity.weights import Weights
 from tests import brute
 from tests.builders import EDGE, atom, pattern, query, table
 

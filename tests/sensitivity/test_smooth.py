@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sqlrs.errors import QueryRefused
-from sqlrs.noise.weights import Weights
+from sqlrs.owner.frequencies import irregular_edges, maximum_degree, triangle_pairs
 from sqlrs.query import Query
 from sqlrs.sensitivity.smooth import (
     Pair,
@@ -21,7 +21,7 @@ from sqlrs.sensitivity.smooth import (
     star_sensitivity,
     triangle_sensitivity,
 )
-from sqlrs.statistics import irregular_edges, maximum_degree, triangle_pairs
+from sqlrs.sensitivity.weights import Weights
 from tests import brute, graphs
 from tests.builders import EDGE, atom, pattern, query, table
 

@@ -79,8 +79,20 @@ WITH grouped_rows AS (
     grouped_rows.b0,
     grouped_rows.o0,
     grouped_rows.results,
-    grouped_rows.x0 AS x0,
-    grouped_rows.x1 AS x1
+    CAST(CASE
+      WHEN ISFINITE(grouped_rows.x0)
+      THEN grouped_rows.x0 - CAST('1970-01-01' AS DATE)
+      WHEN grouped_rows.x0 > CAST('1970-01-01' AS DATE)
+      THEN 2147483647
+      ELSE -2147483647
+    END AS BIGINT) AS x0,
+    CAST(CASE
+      WHEN ISFINITE(grouped_rows.x1)
+      THEN grouped_rows.x1 - CAST('1970-01-01' AS DATE)
+      WHEN grouped_rows.x1 > CAST('1970-01-01' AS DATE)
+      THEN 2147483647
+      ELSE -2147483647
+    END AS BIGINT) AS x1
   FROM grouped_rows
 ), choices_z0 AS (
   SELECT

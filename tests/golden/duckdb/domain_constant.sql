@@ -32,17 +32,29 @@ WITH grouped_rows AS (
     3 * DENSE_RANK() OVER (ORDER BY value ASC) AS place
   FROM (
     SELECT
-      x0 AS value
-    FROM grouped_rows
-    UNION
-    SELECT
-      25 AS value
-  ) AS active_values
+      value
+    FROM (
+      SELECT
+        x0 AS value
+      FROM grouped_rows
+      UNION ALL
+      SELECT
+        25 AS value
+    ) AS active_values
+    GROUP BY
+      value
+  ) AS different_values
 ), numbered_rows AS (
   SELECT
     grouped_rows.results,
     of_x0.place AS x0,
-    grouped_rows.x1 AS x1
+    CAST(CASE
+      WHEN ISFINITE(grouped_rows.x1)
+      THEN grouped_rows.x1 - CAST('1970-01-01' AS DATE)
+      WHEN grouped_rows.x1 > CAST('1970-01-01' AS DATE)
+      THEN 2147483647
+      ELSE -2147483647
+    END AS BIGINT) AS x1
   FROM grouped_rows
   JOIN domain0 AS of_x0
     ON of_x0.value = grouped_rows.x0
@@ -78,7 +90,7 @@ WITH grouped_rows AS (
       WHERE
         domain0.value = 25
     )
-    AND z1 <= CAST('2024-02-28' AS DATE)
+    AND z1 <= 19781
   GROUP BY
     z0,
     z1

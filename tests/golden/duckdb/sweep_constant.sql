@@ -19,9 +19,15 @@ WITH grouped_rows AS (
     a.day
 ), intervals AS (
   SELECT
-    x0 + 1 AS low,
+    CAST(CASE
+      WHEN ISFINITE(x0)
+      THEN x0 - CAST('1970-01-01' AS DATE)
+      WHEN x0 > CAST('1970-01-01' AS DATE)
+      THEN 2147483647
+      ELSE -2147483647
+    END AS BIGINT) + 1 AS low,
     0 AS low_phase,
-    CAST('2024-02-28' AS DATE) AS high,
+    19781 AS high,
     0 AS high_phase,
     results
   FROM grouped_rows

@@ -57,9 +57,21 @@ WITH grouped_rows AS (
 ), intervals AS (
   SELECT
     b0,
-    x0 AS low,
+    CAST(CASE
+      WHEN ISFINITE(x0)
+      THEN x0 - CAST('1970-01-01' AS DATE)
+      WHEN x0 > CAST('1970-01-01' AS DATE)
+      THEN 2147483647
+      ELSE -2147483647
+    END AS BIGINT) AS low,
     0 AS low_phase,
-    x1 AS high,
+    CAST(CASE
+      WHEN ISFINITE(x1)
+      THEN x1 - CAST('1970-01-01' AS DATE)
+      WHEN x1 > CAST('1970-01-01' AS DATE)
+      THEN 2147483647
+      ELSE -2147483647
+    END AS BIGINT) AS high,
     0 AS high_phase,
     results
   FROM grouped_rows

@@ -143,13 +143,19 @@ WITH grouped_rows AS (
     3 * DENSE_RANK() OVER (ORDER BY value ASC) AS place
   FROM (
     SELECT
-      x0 AS value
-    FROM grouped_rows
-    UNION
-    SELECT
-      x1 AS value
-    FROM grouped_rows
-  ) AS active_values
+      value
+    FROM (
+      SELECT
+        x0 AS value
+      FROM grouped_rows
+      UNION ALL
+      SELECT
+        x1 AS value
+      FROM grouped_rows
+    ) AS active_values
+    GROUP BY
+      value
+  ) AS different_values
 ), numbered_rows AS (
   SELECT
     grouped_rows.b0,

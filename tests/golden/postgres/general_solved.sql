@@ -12,20 +12,46 @@ WHERE
 
 -- {a}, boundary a.patient, whose rows the solver reads
 SELECT
-  COUNT(*) AS results,
-  a.patient AS b0,
-  a.day - CAST('1970-01-01' AS DATE) AS x0
-FROM public.visit AS a
-GROUP BY
-  a.patient,
-  a.day;
+  results,
+  DENSE_RANK() OVER (ORDER BY b0 ASC),
+  1,
+  CAST(CASE
+    WHEN ISFINITE(x0)
+    THEN x0 - CAST('1970-01-01' AS DATE)
+    WHEN x0 > CAST('1970-01-01' AS DATE)
+    THEN 2147483647
+    ELSE -2147483647
+  END AS BIGINT)
+FROM (
+  SELECT
+    COUNT(*) AS results,
+    a.patient AS b0,
+    a.day AS x0
+  FROM public.visit AS a
+  GROUP BY
+    a.patient,
+    a.day
+) AS grouped_rows;
 
 -- {b}, boundary a.patient, whose rows the solver reads
 SELECT
-  COUNT(*) AS results,
-  b.patient AS b0,
-  b.day - CAST('1970-01-01' AS DATE) AS x0
-FROM public.visit AS b
-GROUP BY
-  b.patient,
-  b.day;
+  results,
+  DENSE_RANK() OVER (ORDER BY b0 ASC),
+  1,
+  CAST(CASE
+    WHEN ISFINITE(x0)
+    THEN x0 - CAST('1970-01-01' AS DATE)
+    WHEN x0 > CAST('1970-01-01' AS DATE)
+    THEN 2147483647
+    ELSE -2147483647
+  END AS BIGINT)
+FROM (
+  SELECT
+    COUNT(*) AS results,
+    b.patient AS b0,
+    b.day AS x0
+  FROM public.visit AS b
+  GROUP BY
+    b.patient,
+    b.day
+) AS grouped_rows;

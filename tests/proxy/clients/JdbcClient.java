@@ -33,6 +33,26 @@ public class JdbcClient {
         }
         System.out.println("prepared " + answers);
       }
+      String born = "SELECT count(*) FROM person WHERE born >= ? AND born < ? AND id = ANY (?)";
+      try (PreparedStatement prepared = connection.prepareStatement(born)) {
+        List<Long> answers = new ArrayList<>();
+        // More often than the driver takes to change to a statement of the server's.
+        for (int time = 0; time < 8; time++) {
+          prepared.setDate(1, java.sql.Date.valueOf("1815-12-10"));
+          prepared.setTimestamp(2, java.sql.Timestamp.valueOf("1815-12-11 00:00:00"));
+          prepared.setArray(3, connection.createArrayOf("int4", new Integer[] {1, 2, 3 + time}));
+          answers.add(one(prepared.executeQuery()));
+          prepared.setObject(1, java.time.LocalDate.of(1815, 12, 11));
+          prepared.setObject(3, new int[] {1});
+          answers.add(one(prepared.executeQuery()));
+        }
+        System.out.println("dates and lists " + answers);
+      }
+      try (PreparedStatement prepared =
+          connection.prepareStatement("SELECT count(*) FROM person WHERE name = ANY (?)")) {
+        prepared.setArray(1, connection.createArrayOf("text", new String[] {"A, \"B\"", "Ada"}));
+        System.out.println("names " + one(prepared.executeQuery()));
+      }
       DatabaseMetaData metadata = connection.getMetaData();
       System.out.println("tables " + column(metadata.getTables(null, "public", "%", null), "TABLE_NAME"));
       System.out.println("columns " + column(metadata.getColumns(null, null, "edge", null), "COLUMN_NAME"));

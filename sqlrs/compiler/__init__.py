@@ -1,0 +1,1 @@
+"""The compiler: SQL text -> conjunctive query, or a refusal; compile.py shows the order."""

@@ -1,0 +1,83 @@
+"""Every word, number and string of the text is in the tree, or is known to add nothing to it.
+
+The whitelist of sqlrs.compiler.grammar sees what the parser kept. This is the other half: a word
+that the parser read over would change the meaning without a trace, so it is refused.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+from sqlglot.parser import Parser
+from sqlglot.tokenizer_core import Token, TokenType
+
+from sqlrs.compiler.functions import FORM_WORDS
+from sqlrs.compiler.source import Source
+from sqlrs.compiler.type_words import TYPE_WORDS
+from sqlrs.dialects import dialect_named
+from sqlrs.errors import Span
+
+# Words whose meaning is in the kind of the node that they make.
+_WORDS = frozenset(
+    """
+    all and any array as between both case cross distinct else end escape exists false for from
+    ilike in inner interval is isnull join leading like materialized natural not notnull null on or
+    select similar_to then trailing true unknown using when where with
+    """.split()  # noqa: SIM905
+)
+_VALUES = frozenset({TokenType.STRING, TokenType.NUMBER, TokenType.IDENTIFIER})
+# Further words of types: TIMESTAMP WITH TIME ZONE.
+_TYPE_WORDS = frozenset({"time", "zone", "without"})
+_SYMBOLS = frozenset("( ) [ ] , . ; * + - / % = <> != < > <= >= || :: ~~".split())  # noqa: SIM905
+
+
+def check_coverage(tree: exp.Expr, source: Source, end: int | None = None) -> None:
+    """Refuse the first word of the text, up to ``end``, that no node of the tree accounts for."""
+    tokens = [token for token in source.tokens if end is None or token.start < end]
+    nodes = list(tree.walk())
+    claimed = {node.meta["start"] for node in nodes if "start" in node.meta}
+    units = {node.name.lower() for node in nodes if isinstance(node, exp.Var)}
+    has_types = any(isinstance(node, exp.DataType) for node in nodes)
+    before: Token | None = None
+    for token in tokens:
+        known = token.start in claimed or _adds_nothing(token, before, units, has_types, source)
+        if not known or _is_glued(token, before):
+            raise source.refusal("not_understood", Span(token.start, token.end + 1))
+        before = token
+    stars = [token for token in tokens if token.token_type is TokenType.STAR]
+    if len(stars) != sum(isinstance(node, exp.Star | exp.Mul) for node in nodes):
+        place = Span(stars[-1].start, stars[-1].end + 1) if stars else None
+        raise source.refusal("not_understood", place)
+
+
+def _adds_nothing(
+    token: Token, before: Token | None, units: set[str], has_types: bool, source: Source
+) -> bool:
+    if token.token_type in _VALUES:
+        after = before.text.lower() if before is not None else ""
+        return token.text.lower() in units or after in ("interval", ".")
+    word = token.text.lower().replace(" ", "_")
+    if not word[:1].isalpha():
+        return _is_known_symbol(token, source)
+    if word in _WORDS or word in units or word in FORM_WORDS[source.dialect]:
+        return True
+    is_type = token.token_type in Parser.TYPE_TOKENS and word in TYPE_WORDS[source.dialect]
+    return has_types and (is_type or word in _TYPE_WORDS)
+
+
+def _is_known_symbol(token: Token, source: Source) -> bool:
+    own = dialect_named(source.dialect).symbols
+    if token.text == "!":
+        # Only as the first half of !~ and !~~.
+        rest = source.text[token.end + 1 : token.end + 3]
+        return rest == "~~" or (rest[:1] == "~" and "~" in own)
+    return token.text in _SYMBOLS or token.text in own
+
+
+def _is_glued(token: Token, before: Token | None) -> bool:
+    """Whether a word follows a number without a space: 0x1F and 1_000 are numbers elsewhere."""
+    return (
+        before is not None
+        and before.token_type is TokenType.NUMBER
+        and before.end + 1 == token.start
+        and (token.text[:1].isalpha() or token.text[:1] == "_")
+    )

@@ -1,0 +1,131 @@
+"""Columns that are equal: a union-find over the columns, with the constants they equal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+
+from sqlrs.catalog import ColumnType, Family
+from sqlrs.compiler.conditions import Reference
+from sqlrs.query import Constant, Term, Value, Variable
+from sqlrs.values import values_of
+
+
+class Equalities:
+    """Which columns are equal, in the order of the query's tables and columns."""
+
+    def __init__(self, types: Mapping[Reference, ColumnType]) -> None:
+        self._types = types
+        self._leader = {place: place for place in types}
+        self._order = {place: i for i, place in enumerate(types)}
+        self._values: dict[Reference, set[Value]] = {}
+
+    def type_of(self, place: Reference) -> ColumnType:
+        """The column's own type."""
+        return self._types[place]
+
+    def leader(self, place: Reference) -> Reference:
+        """The first column that is equal to this one."""
+        while self._leader[place] != place:
+            place = self._leader[place]
+        return place
+
+    def join(self, one: Reference, other: Reference) -> None:
+        """Record that two columns are equal."""
+        first, second = sorted((self.leader(one), self.leader(other)), key=self._order.__getitem__)
+        if first != second:
+            self._leader[second] = first
+            self._values.setdefault(first, set()).update(self._values.pop(second, set()))
+
+    def bind(self, place: Reference, value: Value) -> None:
+        """Record that a column equals a constant."""
+        self._values.setdefault(self.leader(place), set()).add(value)
+
+    def release(self, place: Reference) -> None:
+        """Forget the constant that a column and all columns equal to it equal."""
+        self._values.pop(self.leader(place), None)
+
+    def members(self, place: Reference) -> tuple[Reference, ...]:
+        """All columns equal to this one, itself included."""
+        leader = self.leader(place)
+        return tuple(other for other in self._types if self.leader(other) == leader)
+
+    def contradictory(self) -> bool:
+        """Whether some column would equal two different constants, or one that it cannot hold."""
+        return any(
+            len(values) > 1 or any(self._beyond(place, values) for place in self.members(leader))
+            for leader, values in self._values.items()
+        )
+
+    def _beyond(self, place: Reference, values: Iterable[Value]) -> bool:
+        kind = self._types[place]
+        if kind.family not in (Family.INTEGER, Family.DECIMAL):
+            return False
+        return not all(_holds(kind, v) for v in values if isinstance(v, int | Decimal))
+
+    def constant(self, place: Reference) -> Constant | None:
+        """The constant that the column equals, in the column's type, if there is one."""
+        values = self._values.get(self.leader(place))
+        return Constant(min(values, key=str), self._types[place]) if values else None
+
+    def terms(self) -> dict[Reference, Term]:
+        """The term of every column; variables are named after their first column."""
+        names: dict[Reference, str] = {}
+        taken: set[str] = set()
+        for leader in dict.fromkeys(map(self.leader, self._types)):
+            name, number = ".".join(leader), 1
+            while name in taken:
+                number += 1
+                name = f"{'.'.join(leader)}#{number}"
+            taken.add(name)
+            names[leader] = name
+        found: dict[Reference, Term] = {}
+        for place in self._types:
+            leader = self.leader(place)
+            variable = Variable(names[leader], self._types[leader])
+            found[place] = self.constant(place) or variable
+        return found
+
+
+def _holds(kind: ColumnType, number: int | Decimal) -> bool:
+    """Whether the number is a value of the type: within its bounds, and of no more digits."""
+    described = values_of(kind)
+    if isinstance(described.last, Decimal) and isinstance(number, Decimal):
+        scale, digits = described.last.as_tuple().exponent, number.normalize().as_tuple().exponent
+        if isinstance(scale, int) and isinstance(digits, int) and digits < scale:
+            return False
+    return described.holds(number)
+
+
+def widest(types: Iterable[ColumnType]) -> ColumnType | None:
+    """The integer type that holds every value of these, if it is one of them."""
+    found = sorted(set(types), key=lambda t: t.name)
+    described = [values_of(t) for t in found]
+    for kind, own in zip(found, described, strict=True):
+        if kind.family is Family.INTEGER and all(
+            v.first is not None and v.last is not None and own.holds(v.first) and own.holds(v.last)
+            for v in described
+        ):
+            return kind
+    return None
+
+
+def behave_alike(types: Iterable[ColumnType]) -> bool:
+    """Whether equal values of these types can stand for each other in any expression.
+
+    Of several types only texts do: arithmetic overflows at a type's own width, and a literal is
+    rounded to a timestamp's own precision.
+    """
+    distinct = set(types)
+    return all(values_of(t).one_form for t in distinct) and (
+        len(distinct) == 1 or all(t.family is Family.TEXT for t in distinct)
+    )
+
+
+def sort_alike(types: Iterable[ColumnType]) -> bool:
+    """Whether columns of these types, put below each other, are sorted as they are compared.
+
+    Integers of all widths are: the engine widens them, and nothing is computed with them.
+    """
+    distinct = set(types)
+    return behave_alike(distinct) or all(t.family is Family.INTEGER for t in distinct)

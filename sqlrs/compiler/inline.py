@@ -1,0 +1,411 @@
+"""SELECT -> tables and conditions: names resolved, derived tables and semi-joins inlined."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from sqlrs.catalog import Catalog, View
+from sqlrs.compiler.complexity import spend_on, swap
+from sqlrs.compiler.flat import (
+    FlatQuery,
+    Occurrence,
+    conjuncts,
+    is_comma,
+    name_of,
+    not_null,
+    operand,
+    stand_at,
+)
+from sqlrs.compiler.from_items import Columns, FromItem, alias_name, joined, named, renamed
+from sqlrs.compiler.hints import instead_of_negation, instead_of_selected
+from sqlrs.compiler.names import Relation, Scope, find_table, fold, fold_stored, home_of, qualifiers
+from sqlrs.compiler.parse import ParsedSelect, parse
+from sqlrs.compiler.source import Source
+from sqlrs.effort import spend
+from sqlrs.errors import QueryRefused
+
+MAX_TABLES = 64
+_LONGEST_ALIAS = 60
+_STEPS_PER_SELECT = 20
+
+
+@dataclass(frozen=True, eq=False)
+class _CommonTable:
+    """A CTE and the names that were in sight where it was defined."""
+
+    tree: exp.CTE
+    known: Mapping[str, _CommonTable]
+
+
+@dataclass(frozen=True, eq=False)
+class _Place:
+    """Where a SELECT stands: its CTEs, the rows it may be correlated with, its role, its name."""
+
+    known: Mapping[str, _CommonTable]
+    parent: Scope | None
+    outer: bool
+    prefix: str
+    views: frozenset[tuple[str | None, str]] = frozenset()
+
+
+@dataclass(frozen=True, eq=False)
+class _Body:
+    """FROM and WHERE of a SELECT; ``distinct`` comes from a single DISTINCT derived table."""
+
+    scope: Scope
+    distinct: tuple[exp.Expr, ...] | None
+
+
+def inline(parsed: ParsedSelect, catalog: Catalog) -> FlatQuery:
+    """Take the query apart into tables and conditions, or refuse it."""
+    return _Inliner(catalog, parsed.source).count(parsed.tree)
+
+
+@dataclass(eq=False)
+class _Inliner:
+    catalog: Catalog
+    source: Source
+    views: dict[tuple[str | None, str], exp.Select] = field(default_factory=dict)
+    occurrences: list[Occurrence] = field(default_factory=list)
+    conditions: list[exp.Expr] = field(default_factory=list)
+
+    def count(self, select: exp.Select) -> FlatQuery:
+        if select.args.get("distinct"):
+            raise self.source.refusal(
+                "distinct", select.args["distinct"], hint="leave it out: a count is one row"
+            )
+        body = self._body(select, _Place({}, None, True, ""))
+        distinct = self._counted(select, body)
+        return FlatQuery(tuple(self.occurrences), tuple(self.conditions), distinct, self.source)
+
+    def _counted(self, select: exp.Select, body: _Body) -> tuple[exp.Expr, ...] | None:
+        if len(select.expressions) != 1:
+            second = select.expressions[1] if len(select.expressions) > 1 else select
+            raise self.source.refusal(
+                "not_a_count", second, hint="ask each count on its own, and nothing else with it"
+            )
+        count = select.expressions[0].unalias().unnest()
+        if not isinstance(count, exp.Count):
+            selected = select.expressions[0]
+            raise self.source.refusal("not_a_count", selected, hint=instead_of_selected(selected))
+        counted = count.this
+        if isinstance(counted, exp.Star):
+            return body.distinct
+        if counted is None or isinstance(counted.unnest(), exp.Null):
+            raise self.source.refusal("not_a_count", count)
+        if isinstance(counted, exp.Distinct):
+            return self._counted_distinct(counted, body.scope)
+        value = self._resolve(counted, body.scope)
+        if not isinstance(value.unnest(), exp.Literal | exp.Boolean):
+            self.conditions.append(not_null(value))
+        return body.distinct
+
+    def _counted_distinct(self, distinct: exp.Distinct, scope: Scope) -> tuple[exp.Expr, ...]:
+        columns = distinct.expressions
+        # A row value is never null itself, so count(DISTINCT (a, b)) counts rows with nulls too;
+        # count(DISTINCT a, b) skips rows with a null, as count(DISTINCT a) does.
+        as_row = len(columns) == 1 and isinstance(columns[0], exp.Tuple)
+        values = tuple(
+            self._resolve(column, scope)
+            for column in (columns[0] if as_row else distinct).expressions
+        )
+        if not as_row:
+            self.conditions += [not_null(value) for value in values]
+        return values
+
+    def _body(self, select: exp.Select, place: _Place) -> _Body:
+        spend(_STEPS_PER_SELECT)
+        place = self._with_common_tables(select, place)
+        source = select.args.get("from_")
+        if source is None:
+            raise self.source.refusal("no_table", select)
+        joins = select.args.get("joins") or []
+        items = [self._item(source.this, place)]
+        for join in joins:
+            if is_comma(join):
+                items.append(self._item(join.this, place))
+            else:
+                items[-1] = self._joined(items[-1], join, place)
+        trees = [source.this, *(join.this for join in joins if is_comma(join))]
+        for item, tree in zip(items, trees, strict=True):
+            if len(items) > 1 and item.distinct is not None:
+                raise self.source.refusal("distinct", tree)
+        relations = tuple(relation for item in items for relation in item.relations)
+        self._check_aliases(relations, select)
+        visible = tuple(column for item in items for column in item.visible)
+        scope = Scope(relations, visible, place.parent)
+        where = select.args.get("where")
+        if where is not None:
+            self._condition(where.this, scope, place)
+        return _Body(scope, items[0].distinct)
+
+    def _with_common_tables(self, select: exp.Select, place: _Place) -> _Place:
+        clause = select.args.get("with_")
+        known = dict(place.known)
+        for cte in clause.expressions if clause else ():
+            name = fold(cte.args["alias"].this, self.source.dialect)
+            if not isinstance(cte.this, exp.Select):
+                raise self.source.refusal("table_form", cte)
+            entry = _CommonTable(cte, dict(known))
+            known[name] = entry
+            # A CTE that nobody reads must still be a query of the language.
+            scratch = _Inliner(self.catalog, self.source, self.views)
+            scratch._common_table(entry, _Place(known, None, True, "", place.views))
+        return _Place(known, place.parent, place.outer, place.prefix, place.views)
+
+    def _check_aliases(self, relations: tuple[Relation, ...], select: exp.Select) -> None:
+        seen: set[str] = set()
+        for relation in relations:
+            if relation.alias is None:
+                continue
+            if relation.alias in seen:
+                raise self.source.refusal(
+                    "duplicate_alias",
+                    self._second_named(select, relation.alias),
+                    f"two tables here are called {relation.alias}",
+                )
+            seen.add(relation.alias)
+
+    def _second_named(self, select: exp.Select, alias: str) -> exp.Expr:
+        named = [
+            part
+            for part in select.find_all(exp.Table, exp.Subquery, bfs=False)
+            if fold(name_of(part), self.source.dialect) == alias
+        ]
+        return named[1] if len(named) > 1 else select
+
+    # Items of FROM.
+
+    def _item(self, tree: exp.Expr, place: _Place) -> FromItem:
+        if isinstance(tree, exp.Table):
+            item = self._table(tree, place)
+        elif isinstance(tree, exp.Subquery):
+            item = self._subquery(tree, place)
+        else:
+            raise self.source.refusal("table_form", tree)
+        for join in tree.args.get("joins") or ():
+            if is_comma(join):
+                raise self.source.refusal("join_form", join)
+            item = self._joined(item, join, place)
+        return item
+
+    def _subquery(self, tree: exp.Subquery, place: _Place) -> FromItem:
+        inner = tree.this
+        alias = tree.args.get("alias")
+        if isinstance(inner, exp.Select):
+            name = alias_name(alias, self.source)
+            columns, distinct = self._derived(inner, place, name or "")
+            return named(name, columns, alias, distinct, self.source)
+        if not isinstance(inner, exp.Table | exp.Subquery):
+            raise self.source.refusal("table_form", tree)
+        item = self._item(inner, place)
+        if alias is None:
+            return item
+        return named(
+            alias_name(alias, self.source), item.visible, alias, item.distinct, self.source
+        )
+
+    def _table(self, tree: exp.Table, place: _Place) -> FromItem:
+        alias = tree.args.get("alias")
+        name = alias_name(alias, self.source) or fold(tree.this, self.source.dialect)
+        common = place.known.get(fold(tree.this, self.source.dialect))
+        if common is not None and tree.args.get("db") is None:
+            columns, distinct = self._common_table(common, _within(place, name))
+            return named(name, columns, alias, distinct, self.source)
+        entry = find_table(tree, self.catalog, self.source)
+        schema = home_of(entry, self.catalog) if alias is None else None
+        if isinstance(entry, View):
+            columns, distinct = self._view(entry, tree, _within(place, name))
+            return named(name, columns, alias, distinct, self.source, schema=schema)
+        if len(self.occurrences) >= MAX_TABLES:
+            raise self.source.refusal(
+                "too_complex", tree, f"more than {MAX_TABLES} tables are joined"
+            )
+        unique = self._unique(place.prefix, name)
+        self.occurrences.append(Occurrence(unique, entry, place.outer, tree))
+        own = tuple(
+            (
+                fold_stored(column.name, self.source.dialect),
+                exp.column(
+                    exp.to_identifier(column.name, quoted=True),
+                    table=exp.to_identifier(unique, quoted=True),
+                ),
+            )
+            for column in entry.columns
+        )
+        return named(name, own, alias, None, self.source, schema=schema)
+
+    def _common_table(
+        self, common: _CommonTable, place: _Place
+    ) -> tuple[Columns, tuple[exp.Expr, ...] | None]:
+        inner = _Place(common.known, None, place.outer, place.prefix, place.views)
+        columns, distinct = self._select(common.tree.this, inner)
+        return renamed(columns, common.tree.args["alias"], self.source), distinct
+
+    def _view(
+        self, view: View, tree: exp.Table, place: _Place
+    ) -> tuple[Columns, tuple[exp.Expr, ...] | None]:
+        identity = (view.schema, view.name)
+        if identity in place.views:
+            raise self.source.refusal("recursive", tree, f"view {view.name} refers to itself")
+        select = self._definition(view, tree).copy()
+        stand_at(select, self.source.span(tree.this).start, self.source.span(tree.this).end - 1)
+        inner = _Place({}, None, place.outer, place.prefix, place.views | {identity})
+        return self._select(select, inner)
+
+    def _definition(self, view: View, tree: exp.Table) -> exp.Select:
+        """The tree of a view, read once however often the query names it; copying it is counted."""
+        identity = (view.schema, view.name)
+        if identity not in self.views:
+            try:
+                self.views[identity] = parse(view.sql, self.catalog, inner=True).tree
+            except QueryRefused as error:
+                raise self.source.refusal(
+                    error.code, tree, f"in view {view.name}: {error.message}", error.hint
+                ) from error
+        spend_on(self.views[identity])
+        return self.views[identity]
+
+    def _derived(
+        self, select: exp.Select, place: _Place, name: str
+    ) -> tuple[Columns, tuple[exp.Expr, ...] | None]:
+        # A derived table sees no row of the queries around it: LATERAL is outside the language.
+        inner = _within(place, name)
+        return self._select(
+            select, _Place(inner.known, None, inner.outer, inner.prefix, inner.views)
+        )
+
+    def _select(
+        self, select: exp.Select, place: _Place
+    ) -> tuple[Columns, tuple[exp.Expr, ...] | None]:
+        body = self._body(select, place)
+        columns = self._projection(select, body.scope)
+        if select.args.get("distinct"):
+            return columns, tuple(value for _, value in columns)
+        return columns, body.distinct
+
+    def _projection(self, select: exp.Select, scope: Scope) -> Columns:
+        columns: list[tuple[str | None, exp.Expr]] = []
+        for output in select.expressions:
+            if isinstance(output, exp.Star):
+                spend(len(scope.visible))
+                columns += scope.visible
+            elif isinstance(output, exp.Column) and isinstance(output.this, exp.Star):
+                every = self._all_columns_of(output, scope)
+                spend(len(every))
+                columns += every
+            else:
+                value = self._resolve(output.unalias(), scope)
+                name = output.args.get("alias") if isinstance(output, exp.Alias) else None
+                if name is None and isinstance(output, exp.Column):
+                    name = output.this
+                columns.append((fold(name, self.source.dialect) if name else None, value))
+        return tuple(columns)
+
+    def _all_columns_of(self, star: exp.Column, scope: Scope) -> Columns:
+        alias, schema = qualifiers(star, self.source.dialect)
+        relation = scope.relation(alias or "", schema, star, self.source)
+        if relation is not None:
+            return relation.columns
+        raise self.source.refusal("unknown_table", star, f"no table here is called {alias}")
+
+    def _joined(self, left: FromItem, join: exp.Join, place: _Place) -> FromItem:
+        right = self._item(join.this, place)
+        if left.distinct is not None or right.distinct is not None:
+            raise self.source.refusal("distinct", join)
+        both, equalities = joined(left, right, join, self.source)
+        self.conditions += equalities
+        on = join.args.get("on")
+        if on is not None:
+            self._condition(on, Scope(both.relations, both.visible, place.parent), place)
+        return both
+
+    def _unique(self, prefix: str, name: str) -> str:
+        base = f"{prefix}_{name}" if prefix else name
+        if len(base.encode()) > _LONGEST_ALIAS:
+            base = "t"
+        taken = {occurrence.alias.casefold() for occurrence in self.occurrences}
+        unique, number = base, 1
+        while unique.casefold() in taken:
+            number += 1
+            unique = f"{base}_{number}"
+        return unique
+
+    # Conditions.
+
+    def _condition(self, condition: exp.Expr, scope: Scope, place: _Place) -> None:
+        for part in conjuncts(condition):
+            if isinstance(part, exp.Exists):
+                self._exists(part, scope, place)
+            elif isinstance(part, exp.In) and part.args.get("query"):
+                self._in_subquery(part, scope, place)
+            else:
+                self.conditions.append(self._resolve(part, scope))
+
+    def _exists(self, exists: exp.Exists, scope: Scope, place: _Place) -> None:
+        self._semi_join(exists.this, exists, scope, place)
+
+    def _in_subquery(self, condition: exp.In, scope: Scope, place: _Place) -> None:
+        tested = condition.this.unnest()
+        parts = tested.expressions if isinstance(tested, exp.Tuple) else [tested]
+        values = [self._resolve(part, scope) for part in parts]
+        columns = self._semi_join(condition.args["query"], condition, scope, place)
+        if len(columns) != len(values):
+            raise self.source.refusal("wrong_columns", condition)
+        span = self.source.span(condition.this)
+        for value, (_, column) in zip(values, columns, strict=True):
+            equality = exp.EQ(this=operand(value), expression=operand(column))
+            stand_at(equality, span.start, span.end - 1)
+            self.conditions.append(equality)
+
+    def _semi_join(
+        self, subquery: exp.Expr, place_in_text: exp.Expr, scope: Scope, place: _Place
+    ) -> Columns:
+        while isinstance(subquery, exp.Subquery) and subquery.args.get("alias") is None:
+            subquery = subquery.this
+        if not isinstance(subquery, exp.Select):
+            raise self.source.refusal("subquery", place_in_text)
+        inner = _Place(place.known, scope, False, place.prefix, place.views)
+        return self._select(subquery, inner)[0]
+
+    def _resolve(self, expression: exp.Expr, scope: Scope) -> exp.Expr:
+        """A copy of the expression in which every column names an occurrence."""
+        for node in expression.walk(bfs=False):
+            spend()
+            self._check_scalar(node)
+        tree = expression.copy()
+        for column in list(tree.find_all(exp.Column)):
+            known = scope.column(column, self.source)
+            # Before the copy: the columns of a chain of derived tables double from one to the next.
+            spend_on(known)
+            meaning = operand(known)
+            span = self.source.span(column)
+            stand_at(meaning, span.start, span.end - 1, alone=False)
+            if column is tree:
+                return meaning
+            swap(column, meaning)
+        return tree
+
+    def _check_scalar(self, node: exp.Expr) -> None:
+        if isinstance(node, exp.Exists | exp.Select | exp.Subquery):
+            negated = node.find_ancestor(exp.Not)
+            raise self.source.refusal(
+                "negated_subquery" if negated else "subquery",
+                negated or node,
+                hint=instead_of_negation(negated) if negated else None,
+            )
+        if isinstance(node, exp.Count):
+            raise self.source.refusal("aggregate", node)
+        if isinstance(node, exp.Star) and isinstance(node.parent, exp.Distinct):
+            hint = "write count(*) FROM (SELECT DISTINCT * FROM …) AS d"
+            raise self.source.refusal("distinct_expression", node, hint=hint)
+        if isinstance(node, exp.Star | exp.Distinct | exp.Alias):
+            raise self.source.refusal("unsupported", node)
+
+
+def _within(place: _Place, name: str) -> _Place:
+    prefix = f"{place.prefix}_{name}" if place.prefix and name else place.prefix or name
+    return _Place(place.known, place.parent, place.outer, prefix, place.views)

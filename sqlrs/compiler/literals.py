@@ -1,0 +1,188 @@
+"""Literals of a query as Python values, and back."""
+
+from __future__ import annotations
+
+import math
+import re
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
+from sqlglot import exp
+
+from sqlrs.catalog import ColumnType, Family
+from sqlrs.query import Constant, Value
+
+# Python refuses to read integers of thousands of digits.
+_INTEGER = re.compile(r"\d{1,40}")
+_DECIMAL = re.compile(r"\d+(\.\d*)?|\.\d+")
+_DATE = re.compile(r"\d{4}-\d\d-\d\d")
+_TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?")
+_ZONED = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d(:\d\d)?)")
+# A number that fits no 64-bit integer is read as another type by one engine or the other.
+_LARGEST = 2**63 - 1
+# Single precision rounds a literal in one engine and not in the other; char(n) pads its values, and
+# under a collation different texts may be equal.
+_DOUBLES = frozenset({"double", "double precision", "float8"})
+_PADDED = ("char(", "character(", "bpchar", "citext")
+_NUMBERS = frozenset({Family.INTEGER, Family.DECIMAL, Family.FLOAT})
+_PLAIN_TIMESTAMPS = (
+    None,
+    exp.DataType.Type.TIMESTAMP,
+    exp.DataType.Type.TIMESTAMPNTZ,
+    exp.DataType.Type.DATE,
+)
+# Names that the parser reads as types only inside a statement.
+_BY_NAME = {
+    "UTINYINT": exp.DataType.Type.UTINYINT,
+    "USMALLINT": exp.DataType.Type.USMALLINT,
+    "UINTEGER": exp.DataType.Type.UINT,
+    "UBIGINT": exp.DataType.Type.UBIGINT,
+}
+# How many microseconds lie between two values of DuckDB's coarser timestamps.
+_UNITS = {"TIMESTAMP_S": 1_000_000, "TIMESTAMP_MS": 1_000}
+_MOMENTS = frozenset({Family.DATE, Family.TIMESTAMP, Family.TIMESTAMP_TZ})
+
+
+def is_literal(node: exp.Expr) -> bool:
+    """Whether the node is a value written in the text: a number, a text, a typed text, a truth."""
+    node = node.unnest()
+    if isinstance(node, exp.Neg):
+        inner = node.this.unnest()
+        return isinstance(inner, exp.Literal) and not inner.is_string
+    if isinstance(node, exp.Cast) and not isinstance(node, exp.TryCast):
+        return isinstance(node.this, exp.Literal) and not node.to.expressions
+    return isinstance(node, exp.Literal | exp.Boolean | exp.Null)
+
+
+def fits(node: exp.Expr, column: ColumnType) -> bool:
+    """Whether a literal is of the kind that the column's family is written as."""
+    node, family = node.unnest(), column.family
+    if isinstance(node, exp.Null) or family is Family.OTHER:
+        return True
+    if isinstance(node, exp.Boolean):
+        return family is Family.BOOLEAN
+    if isinstance(node, exp.Cast):
+        return True
+    if isinstance(node, exp.Literal) and node.is_string:
+        return family in _MOMENTS or family is Family.TEXT
+    return family in _NUMBERS
+
+
+def readable(literal: exp.Literal, column: ColumnType) -> bool:
+    """Whether the engine may be left to read a plain literal set against the column.
+
+    A text set against a date or time must be one that is read alike in every session.
+    """
+    if column.family is Family.TIMESTAMP:
+        return _moment(str(literal.this)) is not None
+    return column.family not in _MOMENTS
+
+
+def read(node: exp.Expr, column: ColumnType) -> Value | None:
+    """The value of a literal in the column's type, or None if only the engine can say."""
+    node = node.unnest()
+    target = None
+    if isinstance(node, exp.Cast):
+        target, node = node.to.this, node.this
+    sign = 1
+    if isinstance(node, exp.Neg):
+        sign, node = -1, node.this.unnest()
+    if isinstance(node, exp.Boolean):
+        return bool(node.this) if column.family is Family.BOOLEAN else None
+    if not isinstance(node, exp.Literal):
+        return None
+    text = str(node.this)
+    if not node.is_string:
+        return None if target is not None else _number(text, sign, column)
+    return _text(text, target, column)
+
+
+def write(constant: Constant) -> exp.Expr:
+    """The literal of a constant."""
+    value = constant.value
+    if isinstance(value, bool):
+        return exp.Boolean(this=value)
+    if isinstance(value, int | Decimal):
+        # Not abs() of a decimal: it rounds to the 28 digits of the context.
+        size = value.copy_abs() if isinstance(value, Decimal) else abs(value)
+        number = exp.Literal.number(str(size))
+        return exp.Neg(this=number) if value < 0 else number
+    if isinstance(value, datetime):
+        zoned = value.tzinfo is not None
+        return exp.cast(
+            exp.Literal.string(value.isoformat(sep=" ")), "timestamptz" if zoned else "timestamp"
+        )
+    if isinstance(value, date):
+        return exp.cast(exp.Literal.string(value.isoformat()), "date")
+    return exp.Literal.string(value)
+
+
+def write_typed(constant: Constant) -> exp.Expr:
+    """The literal in the very type of its column, so that it behaves as the column would.
+
+    A plain 5 is narrower than a bigint's, and a plain text takes on the type it is set against.
+    """
+    literal = write(constant)
+    if isinstance(literal, exp.Boolean | exp.Cast):
+        return literal
+    if isinstance(literal, exp.Neg):
+        literal = exp.Paren(this=literal)
+    return exp.cast(literal, data_type(constant.type))
+
+
+def data_type(column: ColumnType) -> exp.DataType:
+    """The type of a column as a cast names it."""
+    known = _BY_NAME.get(column.name)
+    return exp.DataType(this=known) if known else exp.DataType.build(column.name)
+
+
+def _moment(text: str) -> datetime | None:
+    """A timestamp without a zone in the one form that is read alike everywhere, or None."""
+    try:
+        return datetime.fromisoformat(text) if _TIMESTAMP.fullmatch(text) else None
+    except ValueError:
+        return None
+
+
+def _number(text: str, sign: int, column: ColumnType) -> Value | None:
+    if column.family is Family.INTEGER:
+        whole = _INTEGER.fullmatch(text) is not None and int(text) <= _LARGEST
+        return sign * int(text) if whole else None
+    if column.family is Family.DECIMAL:
+        return _signed(sign, text) if _DECIMAL.fullmatch(text) and len(text) <= 38 else None
+    if column.family is Family.FLOAT and column.name.lower() in _DOUBLES:
+        # Two spellings of one double are one value.
+        number = float(text)
+        return _signed(sign, repr(number)) if math.isfinite(number) else None
+    return None
+
+
+def _signed(sign: int, text: str) -> Decimal:
+    """The number with every digit: a product would keep 28 of them."""
+    number = Decimal(text)
+    return number.copy_negate() if sign < 0 else number
+
+
+def _text(text: str, target: exp.DType | None, column: ColumnType) -> Value | None:
+    kinds = exp.DataType.Type
+    try:
+        match column.family:
+            case Family.TEXT if target in (None, kinds.TEXT, kinds.VARCHAR):
+                special = column.collation is not None or column.name.lower().startswith(_PADDED)
+                return None if special else text
+            case Family.DATE if target in (None, kinds.DATE) and _DATE.fullmatch(text):
+                return date.fromisoformat(text)
+            case Family.TIMESTAMP if target in _PLAIN_TIMESTAMPS:
+                if target is kinds.DATE and not _DATE.fullmatch(text):
+                    return None
+                moment = _moment(text)
+                # A plain text is rounded to the column's own precision; a typed one is not.
+                unit = _UNITS.get(column.name) if target is None else None
+                rounded = unit is not None and moment is not None and moment.microsecond % unit
+                return None if rounded else moment
+            case Family.TIMESTAMP_TZ if target in (None, kinds.TIMESTAMPTZ):
+                if _ZONED.fullmatch(text):
+                    return datetime.fromisoformat(text).astimezone(UTC)
+    except ValueError:
+        return None
+    return None

@@ -1,0 +1,76 @@
+"""The questions that SQL of every database answers in its own way, with the usual answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from sqlglot import exp
+
+from sqlrs.trees.build import all_of
+
+_TO_LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
+
+
+class Dialect:
+    """One database's SQL. Each subclass says what differs; none holds any state."""
+
+    name: ClassVar[str]
+    """What sqlglot and the command line call it."""
+    keeps_case: ClassVar[bool] = False
+    """Whether a quoted name means exactly that spelling; otherwise names differ by letters only."""
+    common_columns_first: ClassVar[bool] = False
+    """Whether USING and NATURAL show the common columns before all others."""
+    materialised: ClassVar[bool] = True
+    """Whether a common table expression can be told to be evaluated once, as it stands."""
+    symbols: ClassVar[frozenset[str]] = frozenset()
+    """Operators that only this database has."""
+    try_cast: ClassVar[bool] = True
+    """Whether TRY_CAST is its own word."""
+    texts_name_the_moment: ClassVar[bool] = False
+    """Whether a text that is cast to a date or time may name the present moment."""
+    exact_powers: ClassVar[bool] = False
+    """Whether a power of decimals has all its digits."""
+    views_have_rights: ClassVar[bool] = False
+    """Whether a view can be read by who may not read the tables behind it."""
+
+    def folded(self, name: str, *, quoted: bool) -> str:
+        """The form in which two spellings of one name are equal: only ASCII is folded."""
+        return name if quoted and self.keeps_case else name.translate(_TO_LOWER)
+
+    def keeps_order(self, *, tables_only: bool, values_alike: bool) -> bool:
+        """Whether a join of several inputs is written so that it is evaluated in the plan's order.
+
+        ``tables_only``: all inputs are tables as they stand. ``values_alike``: equal values of the
+        columns that are joined next can stand for each other in any expression.
+        """
+        return False
+
+    def joined_next(
+        self, place: exp.Expression, joined_on: Sequence[exp.Expression]
+    ) -> exp.Expression:
+        """A column of a join that comes first, as what is joined next reads it."""
+        return place
+
+    def evaluated_first(self, select: exp.Select) -> exp.Select:
+        """The join as a relation that is not merged with the joins around it."""
+        return select
+
+    def summed(
+        self,
+        counts: Sequence[exp.Expression],
+        total: exp.Expression,
+        joined_on: Sequence[exp.Expression],
+        size: int,
+    ) -> exp.Expression:
+        """The number of results of a group, over a join of ``size`` inputs on ``joined_on``.
+
+        ``total`` is the product of the inputs' ``counts``, or 1 where none has any.
+        """
+        return exp.Sum(this=total) if counts else exp.Count(this=exp.Star())
+
+
+def where_joined(value: exp.Expression, joined_on: Sequence[exp.Expression]) -> exp.Expression:
+    """The value in a form that depends on all equalities of a join, which hold wherever it is."""
+    holds = all_of([condition.copy() for condition in joined_on])
+    return exp.Case(ifs=[exp.If(this=holds, true=value)])

@@ -1,0 +1,45 @@
+"""DuckDB's SQL, and what its optimizer must not be left to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from sqlrs.dialects.base import Dialect, where_joined
+
+
+class DuckDB(Dialect):
+    """Names differ by letters only; joins keep their order by columns that depend on them."""
+
+    name = "duckdb"
+    symbols = frozenset({"==", "//"})
+
+    def keeps_order(self, *, tables_only: bool, values_alike: bool) -> bool:
+        """Wherever a column may be read through an expression."""
+        return values_alike
+
+    def joined_next(
+        self, place: exp.Expression, joined_on: Sequence[exp.Expression]
+    ) -> exp.Expression:
+        """It cannot merge where the columns that are joined next depend on the join.
+
+        An OFFSET would do, but DuckDB may wait for ever behind one.
+        """
+        return where_joined(place, joined_on)
+
+    def summed(
+        self,
+        counts: Sequence[exp.Expression],
+        total: exp.Expression,
+        joined_on: Sequence[exp.Expression],
+        size: int,
+    ) -> exp.Expression:
+        """DuckDB may move a part of an aggregate below one of several joins.
+
+        That multiplies the groups where keys overlap; it leaves constants and expressions over all
+        inputs alone.
+        """
+        if size < 3 or (counts and not joined_on):
+            return super().summed(counts, total, joined_on, size)
+        return exp.Sum(this=where_joined(total, joined_on) if counts else total)

@@ -1,0 +1,29 @@
+"""PostgreSQL's SQL."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from sqlrs.dialects.base import Dialect
+
+
+class Postgres(Dialect):
+    """Quoted names keep their case; an OFFSET keeps joins in their order."""
+
+    name = "postgres"
+    keeps_case = True
+    common_columns_first = True
+    symbols = frozenset({"~"})
+    try_cast = False
+    texts_name_the_moment = True
+    exact_powers = True
+    views_have_rights = True
+
+    def keeps_order(self, *, tables_only: bool, values_alike: bool) -> bool:
+        """Tables are joined in parallel, which a fixed order prevents: only where steps are."""
+        return not tables_only
+
+    def evaluated_first(self, select: exp.Select) -> exp.Select:
+        """A subquery with an OFFSET is never merged with the joins outside."""
+        select.set("offset", exp.Offset(expression=exp.Literal.number("0")))
+        return select

@@ -1,0 +1,309 @@
+"""What is public about a CSV or TSV file: declared, recorded beside it, or inferred once.
+
+Names, types and the form of the lines are never taken from the rows of a release: a single row
+would change them. Inferring them is an act of the owner's, whose result is recorded and public.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from sqlrs.errors import UsageError
+from sqlrs.templates import template
+from sqlrs.trees.identifiers import column, identifier
+
+Declared = str | Mapping[str, str]
+# Runs a statement of DuckDB's on a file; None where it cannot be read.
+Ask = Callable[[exp.Expression], list[tuple[Any, ...]] | None]
+
+_ISO_DATE = "%Y-%m-%d"
+# Types as DuckDB itself writes them.
+_INTEGER = re.compile(r"U?(TINYINT|SMALLINT|INTEGER|BIGINT|HUGEINT)")
+_DECIMAL = re.compile(r"DECIMAL\(\d+,(\d+)\)")
+_TIMESTAMP_DIGITS = {"TIMESTAMP_S": 0, "TIMESTAMP_MS": 3, "TIMESTAMP": 6, "TIMESTAMP_NS": 9}
+# strptime reads "infinity" as some day of 1900.
+_SOME_DIGIT = r".*\d.*"
+_KEYS = frozenset({"delimiter", "quote", "header", "date_format", "timestamp_format", "columns"})
+_HINT = "write NAME='column TYPE, column TYPE', for example visit='patient BIGINT, day DATE'"
+
+
+@dataclass(frozen=True)
+class TextSchema:
+    """Columns with their types, and how lines are read. ``header``: the fields of the first line.
+
+    Without a header the rows begin with the first line.
+    """
+
+    columns: tuple[tuple[str, str], ...]
+    header: tuple[str, ...] | None
+    delimiter: str
+    quote: str = '"'
+    date_format: str | None = None
+    timestamp_format: str | None = None
+
+    def __str__(self) -> str:
+        return ", ".join(f"{_column_text(name)} {kind}" for name, kind in self.columns)
+
+    def rows(self, pattern: str) -> exp.Select:
+        """The statement that reads the rows of the file, and fails on one that does not fit."""
+        forms = {name: self._form(kind) for name, kind in self.columns}
+        types = [
+            exp.PropertyEQ(
+                this=exp.Literal.string(name),
+                expression=exp.Literal.string(kind if forms[name] is None else "VARCHAR"),
+            )
+            for name, kind in self.columns
+        ]
+        query = filled(
+            "duckdb/read_separated.sql",
+            path=exp.Literal.string(pattern),
+            header=exp.Boolean(this=self.header is not None),
+            delimiter=exp.Literal.string(self.delimiter),
+            quote=exp.Literal.string(self.quote),
+            columns=exp.Struct(expressions=types),
+        )
+        return query.select(
+            *(self._strictly(name, kind, forms[name]) for name, kind in self.columns), append=False
+        )
+
+    def _form(self, kind: str) -> str | None:
+        """The texts that a type takes without a loss, where DuckDB's own cast would round.
+
+        3.5 is no integer: it would become 4.
+        """
+        if _INTEGER.fullmatch(kind):
+            return r"\s*[+-]?\d+\s*"
+        if decimal := _DECIMAL.fullmatch(kind):
+            return rf"\s*[+-]?(\d+|\d*\.\d{{0,{decimal[1]}}}0*)\s*"
+        if kind == "DATE":
+            return r"\d+-\d{1,2}-\d{1,2}" if self.date_format is None else _SOME_DIGIT
+        if kind in _TIMESTAMP_DIGITS:
+            clock = rf"\d{{1,2}}:\d{{2}}(:\d{{2}}(\.\d{{0,{_TIMESTAMP_DIGITS[kind]}}}0*)?)?Z?"
+            iso = rf"\d+-\d{{1,2}}-\d{{1,2}}([ T]{clock})?"
+            return iso if self.timestamp_format is None else _SOME_DIGIT
+        return None
+
+    def _strictly(self, name: str, kind: str, form: str | None) -> exp.Expression:
+        """The column, its text converted if it has the form; any other text fails."""
+        text = column(name)
+        if form is None:
+            return text
+        fits = _call("regexp_full_match", text, exp.Literal.string(form))
+        # "?" is a value of none of these types, so that its conversion fails. NULL stays NULL.
+        checked: exp.Expression = (
+            exp.case().when(exp.Not(this=fits), exp.Literal.string("?")).else_(text.copy())
+        )
+        layout = self.date_format if kind == "DATE" else None
+        layout = self.timestamp_format if kind in _TIMESTAMP_DIGITS else layout
+        if layout is not None:
+            checked = _call("strptime", checked, exp.Literal.string(layout))
+        target = exp.DataType.build(kind, dialect="duckdb")
+        return exp.Alias(this=exp.Cast(this=checked, to=target), alias=identifier(name))
+
+
+def with_own_types(table: str, schema: TextSchema, ask: Ask) -> TextSchema:
+    """The schema with each type in DuckDB's own words; another type is refused."""
+    found = None
+    with suppress(ValueError, SqlglotError):
+        kinds = [exp.DataType.build(kind, dialect="duckdb", udt=True) for _, kind in schema.columns]
+        casts = [exp.Cast(this=exp.Null(), to=kind) for kind in kinds]
+        found = ask(exp.select(*(_call("typeof", cast) for cast in casts)))
+    if not found:
+        raise UsageError(
+            f"the types of table {table} are not DuckDB's",
+            hint="BIGINT, DOUBLE, DECIMAL(10, 2), VARCHAR, BOOLEAN, DATE, TIMESTAMP, …",
+        )
+    names = [name for name, _ in schema.columns]
+    return replace(schema, columns=tuple(zip(names, map(str, found[0]), strict=True)))
+
+
+def _call(function: str, *arguments: exp.Expression) -> exp.Expression:
+    return exp.Anonymous(this=function, expressions=list(arguments))
+
+
+def filled(name: str, **values: exp.Expression) -> exp.Select:
+    """A template's statement with its parameters replaced."""
+    tree = sqlglot.parse_one(template(name), dialect="duckdb", into=exp.Select)
+    for placeholder in list(tree.find_all(exp.Placeholder)):
+        placeholder.replace(values[placeholder.name].copy())
+    return tree
+
+
+def schema_file(path: Path) -> Path:
+    """Where the schema of a file is recorded."""
+    return path.with_name(f"{path.name}.schema.toml")
+
+
+def declared_schema(table: str, given: Declared, delimiter: str) -> TextSchema:
+    """The schema that the owner names; the file's first line must hold the names."""
+    columns = _parsed(table, given) if isinstance(given, str) else _typed(table, [*given.items()])
+    return TextSchema(columns, tuple(name for name, _ in columns), delimiter)
+
+
+def recorded_schema(path: Path) -> TextSchema | None:
+    """The schema that stands beside the file, if one does."""
+    place = schema_file(path)
+    try:
+        document = tomllib.loads(place.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise UsageError(f"cannot read {place}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError):
+        raise UsageError(f"{place} is not TOML") from None
+    for name in sorted(set(document) - _KEYS):
+        raise UsageError(f"{place}: there is no key {name!r}", hint=f"{', '.join(sorted(_KEYS))}")
+    header = document.get("header")
+    if not isinstance(header, list) and header is not False:
+        raise UsageError(
+            f"{place}: header is the list of the first line's fields, or false", hint="header = []"
+        )
+    columns = document.get("columns")
+    if not isinstance(columns, dict) or not columns:
+        raise UsageError(f"{place}: columns maps each column to its type", hint="[columns]")
+    texts = {name: document[name] for name in _KEYS - {"header", "columns"} if name in document}
+    if not all(isinstance(text, str) and text for text in texts.values()):
+        raise UsageError(f"{place}: {', '.join(sorted(texts))} are texts")
+    return TextSchema(
+        columns=_typed(str(place), [*columns.items()]),
+        header=tuple(map(str, header)) if isinstance(header, list) else None,
+        **{"delimiter": ",", **texts},
+    )
+
+
+def record_inferred_schema(
+    table: str, path: Path, pattern: str, delimiter: str | None, ask: Ask
+) -> None:
+    """Infer the schema from all rows and record it beside the file."""
+    if path.stat().st_size == 0:
+        raise UsageError(f"{path} is empty: not even its columns are known")
+    sniff = filled("duckdb/sniff.sql", path=exp.Literal.string(pattern))
+    if delimiter is not None:
+        given = exp.EQ(this=exp.column("delim"), expression=exp.Literal.string(delimiter))
+        sniff.args["from_"].this.this.append("expressions", given)
+    found = ask(sniff)
+    if not found:
+        raise UsageError(
+            f"the columns of {path} could not be inferred",
+            code="file_unreadable",
+            hint=f"declare them with --types {table}='column TYPE, …', "
+            f"or write {schema_file(path).name} beside it",
+        )
+    delim, has_header, columns, date_format, timestamp_format = found[0]
+    schema = TextSchema(
+        columns=tuple((str(column["name"]), str(column["type"])) for column in columns),
+        header=None,
+        delimiter=str(delim),
+        date_format=None if date_format in (None, "", _ISO_DATE) else str(date_format),
+        timestamp_format=str(timestamp_format) if timestamp_format else None,
+    )
+    if has_header:
+        header = first_line(schema, pattern, ask)
+        if header is None or len(header) != len(schema.columns):
+            raise UsageError(
+                f"the header of {path} is not one line", hint=f"write {schema_file(path).name}"
+            )
+        schema = replace(schema, header=header)
+    _record(table, path, schema)
+
+
+def first_line(schema: TextSchema, pattern: str, ask: Ask) -> tuple[str, ...] | None:
+    """The fields of the file's first line, which is public where it is the header."""
+    found = ask(filled("duckdb/first_line.sql", path=exp.Literal.string(pattern)))
+    if not found or found[0][0] is None:
+        return None
+    line = str(found[0][0]).rstrip("\r")
+    fields = next(csv.reader([line], delimiter=schema.delimiter, quotechar=schema.quote), [])
+    return tuple(fields)
+
+
+def require_header(schema: TextSchema, path: Path, pattern: str, ask: Ask) -> None:
+    """Refuse a file whose first line does not hold the schema's names. No row is looked at."""
+    if schema.header is not None and first_line(schema, pattern, ask) != schema.header:
+        raise UsageError(
+            f"the first line of {path} is not {schema.delimiter.join(schema.header)}",
+            code="file_unfit",
+            hint="names and types are declared in order; for another separator or no header "
+            f"write {schema_file(path).name}: docs/engines.md",
+        )
+
+
+def _parsed(table: str, text: str) -> tuple[tuple[str, str], ...]:
+    """Column definitions as in CREATE TABLE, without constraints."""
+    try:
+        statements = sqlglot.parse(f"CREATE TABLE t ({text}\n)", dialect="duckdb")
+    except (SqlglotError, AttributeError, RecursionError):
+        statements = []
+    create = statements[0] if len(statements) == 1 else None
+    schema = create.this if isinstance(create, exp.Create) else None
+    definitions = schema.expressions if isinstance(schema, exp.Schema) else []
+    plain = [
+        d
+        for d in definitions
+        if isinstance(d, exp.ColumnDef) and d.kind is not None and not d.constraints
+    ]
+    if not plain or len(plain) != len(definitions):
+        raise UsageError(f"the types of table {table} are not columns with types", hint=_HINT)
+    return _typed(table, [(d.name, d.args["kind"].sql(dialect="duckdb")) for d in plain])
+
+
+def _typed(table: str, found: Sequence[tuple[object, object]]) -> tuple[tuple[str, str], ...]:
+    """Names and types, each a text, no name twice; DuckDB's names ignore case."""
+    columns = [(name, kind) for name, kind in found if isinstance(name, str) and name]
+    texts = tuple((name, kind) for name, kind in columns if isinstance(kind, str) and kind)
+    if not texts or len(texts) != len(found):
+        raise UsageError(f"the types of table {table} are not columns with types", hint=_HINT)
+    if len({name.lower() for name, _ in texts}) != len(texts):
+        raise UsageError(f"the types of table {table} name a column twice")
+    return texts
+
+
+def _record(table: str, path: Path, schema: TextSchema) -> None:
+    lines = [
+        f"# How sqlrs reads {json.dumps(path.name)}: names and types, which are public.",
+        "# Inferred once from the rows; edit it, or delete it to have it inferred anew.",
+        f"delimiter = {_toml(schema.delimiter)}",
+        f"quote = {_toml(schema.quote)}",
+        f"header = {_toml_list(schema.header)}",
+    ]
+    if schema.date_format is not None:
+        lines.append(f"date_format = {_toml(schema.date_format)}")
+    if schema.timestamp_format is not None:
+        lines.append(f"timestamp_format = {_toml(schema.timestamp_format)}")
+    lines += ["", "[columns]"]
+    lines += [f"{_toml(name)} = {_toml(kind)}" for name, kind in schema.columns]
+    try:
+        # Never over one that is there: it may be in use since before.
+        with schema_file(path).open("x", encoding="utf-8") as file:
+            file.write("\n".join(lines) + "\n")
+    except OSError as error:
+        if schema_file(path).exists():
+            return
+        raise UsageError(
+            f"the types of {path} cannot be recorded beside it: {error.strerror}",
+            hint=f"declare them: --types {table}='{schema}'",
+        ) from None
+
+
+def _column_text(name: str) -> str:
+    return name if name.isidentifier() else exp.to_identifier(name, quoted=True).sql("duckdb")
+
+
+def _toml(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _toml_list(header: tuple[str, ...] | None) -> str:
+    return "false" if header is None else f"[{', '.join(map(_toml, header))}]"

@@ -1,0 +1,1 @@
+"""Graphs: patterns as analyst SQL, and a generated graph to try them on."""

@@ -1,0 +1,37 @@
+"""A generated graph to try sqlrs on: friendships with many triangles, no file needed."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+from pathlib import Path
+
+from sqlglot import exp
+
+from sqlrs.database import Database, connect
+
+_VERTICES = 3_000
+_GROUPS = 1_500
+_SEED = 20211
+
+
+def demo_database() -> Database:
+    """An in-memory graph edge(src, dst), symmetric, every edge private."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "edge.txt")
+        path.write_text("".join(f"{a}\t{b}\n" for a, b in demo_edges()), encoding="ascii")
+        database = connect(tables={"edge": path}, private=["edge"])
+        # The file goes, so its rows are read now.
+        with database.engine.snapshot() as snapshot:
+            snapshot.rows(exp.select("1").from_("edge").limit(1))
+        return database
+
+
+def demo_edges() -> list[tuple[int, int]]:
+    """Both directions of every friendship: people meet in small groups, popular ones in many."""
+    draw = random.Random(_SEED)
+    edges: set[tuple[int, int]] = set()
+    for _ in range(_GROUPS):
+        group = {int(_VERTICES * draw.random() ** 1.5) for _ in range(draw.randint(2, 7))}
+        edges.update((a, b) for a in group for b in group if a != b)
+    return sorted(edges)

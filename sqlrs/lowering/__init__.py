@@ -1,1 +1,0 @@
-"""Lowering in two passes: equalities first, then a place for every other condition."""

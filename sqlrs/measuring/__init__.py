@@ -1,0 +1,1 @@
+"""Snapshot and plans -> values. Everything that is measured here is private."""

@@ -1,0 +1,94 @@
+"""Residuals -> their values on a snapshot, one by one or several in one statement."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+
+from sqlrs.engines.base import Snapshot, integers
+from sqlrs.measuring.solver import solve
+from sqlrs.measuring.statistics import read_statistics
+from sqlrs.planning.choose import choose
+from sqlrs.planning.external import DEFAULT_SOLVER_SECONDS, Solved
+from sqlrs.planning.plan import Plan
+from sqlrs.planning.statistics import Statistics
+from sqlrs.query import Query
+from sqlrs.residuals.residual import Residual
+from sqlrs.sql.together import Stepped, batches, together
+from sqlrs.sql.write import statement_of
+
+
+@dataclass(frozen=True, repr=False)
+class Evaluation:
+    """The private value of one residual, the plan that gave it and the seconds it took."""
+
+    residual: Residual
+    value: int
+    plan: Plan
+    seconds: float
+
+    def __repr__(self) -> str:
+        return "Evaluation(private)"
+
+    def copied(self, residual: Residual) -> Evaluation:
+        """The same for an isomorphic residual, at no further cost."""
+        if residual.members == self.residual.members:
+            return self
+        return replace(self, residual=residual, seconds=0.0)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Residuals of one statement, and the call that runs it for their values, in order."""
+
+    residuals: tuple[Residual, ...]
+    run: Callable[[], list[int]]
+
+
+@dataclass(frozen=True)
+class Evaluator:
+    """Evaluates residuals of one query on one snapshot, whose statistics it reads once."""
+
+    snapshot: Snapshot
+    query: Query
+    dialect: str
+    how: str = "auto"
+    solver_seconds: float = DEFAULT_SOLVER_SECONDS
+
+    @cached_property
+    def statistics(self) -> Statistics | None:
+        """Sizes and repetition; a plain plan needs none."""
+        return None if self.how == "plain" else read_statistics(self.snapshot, self.query)
+
+    def __call__(self, residual: Residual) -> Evaluation:
+        """Plan one residual and run its statement."""
+        plan = self._plan(residual)
+        start = time.perf_counter()
+        value = self._value(plan)
+        return Evaluation(residual, value, plan, time.perf_counter() - start)
+
+    def together(self, residuals: Iterable[Residual]) -> Iterator[Batch]:
+        """Several residuals in few statements that share their work, each yet to be run."""
+        for batch in batches(map(self._plan, residuals)):
+            plans = batch if isinstance(batch, list) else [batch]
+            yield Batch(tuple(plan.residual for plan in plans), partial(self._values, batch))
+
+    def _values(self, batch: Plan | list[Stepped]) -> list[int]:
+        if isinstance(batch, list):
+            return integers(self.snapshot.rows(together(batch, self.dialect)))
+        return [self._value(batch)]
+
+    def _plan(self, residual: Residual) -> Plan:
+        return choose(
+            residual,
+            self.statistics,
+            how=self.how,
+            solver_seconds=self.solver_seconds,
+        )
+
+    def _value(self, plan: Plan) -> int:
+        if isinstance(plan, Solved):
+            return solve(plan, self.snapshot.rows(statement_of(plan, self.dialect)))
+        return self.snapshot.scalar(statement_of(plan, self.dialect))

@@ -1,0 +1,1 @@
+"""For the owner's eyes: explanations, diagnostics, statements as text, pictures."""

@@ -1,0 +1,149 @@
+"""Prepared statements and portals of one session, bounded in number and in memory."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+
+from sqlrs.errors import QueryRefused
+from sqlrs.proxy.policy.decisions import Plan, Route
+from sqlrs.proxy.protocol.codec import Frame
+from sqlrs.proxy.protocol.messages import Close
+from sqlrs.proxy.protocol.replies import INT8, ResultColumn, read_row_description
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A statement that passed the whitelist; a protected one carries its types and column name."""
+
+    plan: Plan
+    types: tuple[int, ...] = ()
+    column: bytes = b""
+    parameter_body: bytes = b""
+    columns: tuple[ResultColumn, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """What the statement keeps in memory, in bytes."""
+        return sys.getsizeof(self.plan.statement.text) + len(self.parameter_body)
+
+
+@dataclass
+class Portal:
+    """A statement with its parameters. A protected one is answered once."""
+
+    plan: Plan | None
+    sql: str = ""
+    binary: bool = False
+    column: bytes = b""
+    answered: bool = False
+
+    @property
+    def size(self) -> int:
+        """What the portal keeps in memory, in bytes."""
+        return sys.getsizeof(self.sql)
+
+    @property
+    def protected(self) -> bool:
+        """Whether the backend answers it."""
+        return self.plan is not None and self.plan.route is Route.PROTECTED
+
+
+class Prepareds:
+    """The names that a client gave. The shadow holds the same names and has the last word."""
+
+    def __init__(self, limit: int, bytes_limit: int) -> None:
+        self._limit = limit
+        self._bytes_limit = bytes_limit
+        self._statements: dict[str, Prepared | None] = {}
+        self._portals: dict[str, Portal] = {}
+
+    def check_room(self, name: str, sql: str) -> None:
+        """Refuse one statement too many, or one too long beside the others."""
+        self._check_bytes(sql, self._statements.get(name))
+        if name not in self._statements and len(self._statements) >= self._limit:
+            raise QueryRefused(
+                f"a session has at most {self._limit} prepared statements",
+                sqlstate="54000",
+                code="limit",
+                hint="close those that are not used",
+            )
+
+    def add(self, name: str, prepared: Prepared | None) -> None:
+        """Remember a statement; None stands for an empty one."""
+        self._statements[name] = prepared
+
+    def statement(self, name: str) -> Prepared | None:
+        """The statement of this name, None if it is empty; it must exist."""
+        if name not in self._statements:
+            raise QueryRefused(
+                f'prepared statement "{name}" does not exist', sqlstate="26000", code="unknown_name"
+            )
+        return self._statements[name]
+
+    def open(self, name: str, portal: Portal) -> None:
+        """Remember a portal."""
+        self._check_bytes(portal.sql, self._portals.get(name))
+        if name not in self._portals and len(self._portals) >= self._limit:
+            raise QueryRefused(
+                f"a session has at most {self._limit} portals", sqlstate="54000", code="limit"
+            )
+        if name and name in self._portals:
+            raise QueryRefused(
+                f'cursor "{name}" already exists', sqlstate="42P03", code="duplicate_name"
+            )
+        self._portals[name] = portal
+
+    def _check_bytes(self, sql: str, replaced: Prepared | Portal | None) -> None:
+        kept = [*self._statements.values(), *self._portals.values()]
+        size = sum(one.size for one in kept if one is not None and one is not replaced)
+        if size + sys.getsizeof(sql) > self._bytes_limit:
+            raise QueryRefused(
+                f"the prepared statements of a session take at most {self._bytes_limit} bytes",
+                sqlstate="54000",
+                code="limit",
+                hint="close those that are not used",
+            )
+
+    def portal(self, name: str) -> Portal:
+        """The portal of this name, which must exist."""
+        if name not in self._portals:
+            raise QueryRefused(
+                f'portal "{name}" does not exist', sqlstate="34000", code="unknown_name"
+            )
+        return self._portals[name]
+
+    def close(self, message: Close) -> None:
+        """Forget a statement or portal; one that does not exist is no error."""
+        if message.kind == b"S":
+            self._statements.pop(message.name, None)
+        else:
+            self._portals.pop(message.name, None)
+
+    def forget_unnamed(self) -> None:
+        """What has no name does not outlive the next statement without one."""
+        self._statements.pop("", None)
+        self._portals.pop("", None)
+
+    def deallocate(self, plan: Plan) -> None:
+        """Follow a DEALLOCATE or DISCARD that the shadow carried out."""
+        if plan.deallocates_all:
+            self._statements.clear()
+            self._portals.clear()
+        elif plan.deallocates is not None:
+            self._statements.pop(plan.deallocates, None)
+
+    def end_transaction(self) -> None:
+        """Portals do not outlive their transaction."""
+        self._portals.clear()
+
+
+def counted_column(frame: Frame) -> bytes:
+    """The name of the one int8 column that a count has; anything else is refused."""
+    columns = read_row_description(frame.body) if frame.kind == b"T" else ()
+    if len(columns) != 1 or columns[0].type_oid != INT8:
+        raise QueryRefused(
+            "only a single count is answered",
+            hint="write SELECT count(*) FROM … over the exposed tables",
+        )
+    return columns[0].name

@@ -1,0 +1,78 @@
+"""What one private answer costs: settings within the analyst's limits, and the notice."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+
+from sqlrs.epsilon import parse_epsilon
+from sqlrs.errors import SqlrsError, UsageError
+from sqlrs.ledger.base import add
+from sqlrs.proxy.backend import Outcome
+from sqlrs.proxy.policy.allowlist import EPSILON, ERROR_BARS
+from sqlrs.proxy.protocol.replies import Report
+
+_OFF = frozenset({"", "off", "none", "0"})
+
+
+@dataclass(frozen=True)
+class AnalystLimits:
+    """An analyst's epsilon: where nothing was set, and at most, error bars included."""
+
+    default_epsilon: Decimal
+    max_epsilon: Decimal
+    default_error_bars: Decimal | None = None
+
+    def settings(self) -> dict[str, str]:
+        """The settings that a session starts with."""
+        bars = self.default_error_bars
+        return {
+            EPSILON: f"{self.default_epsilon:f}",
+            ERROR_BARS: "off" if bars is None else f"{bars:f}",
+        }
+
+    def validate(self, name: str, text: str) -> Decimal | None:
+        """The value of ``sqlrs.epsilon`` or ``sqlrs.error_bars``; None switches error bars off."""
+        if name == ERROR_BARS and text.strip().lower() in _OFF:
+            return None
+        try:
+            value = parse_epsilon(text)
+        except SqlrsError as problem:
+            raise _invalid(name, problem.message, problem.hint) from None
+        if value > self.max_epsilon:
+            limit = f"{self.max_epsilon:f}"
+            raise _invalid(name, f"{name} is at most {limit} here", "ask the data's owner for more")
+        return value
+
+    def price(self, epsilon: str | None, error_bars: str | None) -> tuple[Decimal, Decimal | None]:
+        """What a statement costs under these settings."""
+        value = self.validate(EPSILON, epsilon or f"{self.default_epsilon:f}")
+        if value is None:
+            raise _invalid(EPSILON, "sqlrs.epsilon is not set", None)
+        bars = self.validate(ERROR_BARS, error_bars or "off")
+        if bars is not None and add(value, bars) > self.max_epsilon:
+            limit = f"{self.max_epsilon:f}"
+            raise _invalid(
+                EPSILON,
+                f"{EPSILON} and {ERROR_BARS} together are at most {limit} here",
+                f"SET {EPSILON} or {ERROR_BARS} to less, or ask the data's owner for more",
+            )
+        return value, bars
+
+
+def notice(outcome: Outcome, remaining: Decimal | None) -> Report:
+    """What the analyst is told with an answer."""
+    parts = [f"epsilon {outcome.epsilon:f} charged"]
+    if outcome.repeated:
+        parts = ["answered from the record, nothing charged"]
+    parts.append("no limit" if remaining is None else f"{remaining:f} remains")
+    if outcome.interval is not None:
+        low, high = outcome.interval
+        parts.append(f"error bars {low} to {high}")
+    return Report("NOTICE", "00000", "sqlrs: " + ", ".join(parts))
+
+
+def _invalid(name: str, message: str, hint: str | None) -> UsageError:
+    return UsageError(
+        f'invalid value for parameter "{name}": {message}', hint=hint, sqlstate="22023"
+    )

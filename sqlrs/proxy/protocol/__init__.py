@@ -1,0 +1,1 @@
+"""The PostgreSQL protocol: bytes, frames, messages and the handshake, without their use."""

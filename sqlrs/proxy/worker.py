@@ -1,0 +1,137 @@
+"""The process that reads analysts' SQL: parses, decides, compiles, and may be killed at any time.
+
+Pickled messages, each behind its length, come from the proxy on standard input and go back on
+standard output.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import pickle
+import resource
+import signal
+import struct
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from sqlrs.errors import SqlrsError
+from sqlrs.proxy.backend import Checker
+from sqlrs.proxy.policy.decisions import Plan, Policy, split
+from sqlrs.proxy.policy.parameters import inline
+
+HEADER = struct.Struct("!I")
+MEMORY_BYTES = 1 << 30
+"""Address space of one worker: past it the statement that is read is refused."""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What a worker needs before its first job. ``seconds`` ends a worker nobody waits for."""
+
+    policy: Policy
+    checker: Checker
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Plans:
+    """Split a text into statements and decide about each."""
+
+    sql: str
+
+    def run(self, setup: Setup) -> list[Plan]:
+        """The plans, in order."""
+        return [setup.policy.plan(written) for written in split(self.sql)]
+
+
+@dataclass(frozen=True)
+class Compiles:
+    """Find out whether the backend would refuse a text."""
+
+    sql: str
+
+    def run(self, setup: Setup) -> None:
+        """Raise the refusal, if there is one."""
+        setup.checker.check(self.sql)
+
+
+@dataclass(frozen=True)
+class Written:
+    """Write parameters into a statement as literals."""
+
+    sql: str
+    types: Sequence[int]
+    values: Sequence[bytes | None]
+    formats: Sequence[int]
+
+    def run(self, setup: Setup) -> str:
+        """The statement without parameters."""
+        return inline(self.sql, self.types, self.values, self.formats)
+
+
+Job = Plans | Compiles | Written
+
+
+@dataclass(frozen=True)
+class Done:
+    """A job's result; ``problem`` is its refusal, ``broken`` says that it failed otherwise."""
+
+    value: object = None
+    problem: SqlrsError | None = None
+    broken: bool = False
+
+
+def packed(message: object) -> bytes:
+    """A message with its length before it."""
+    body = pickle.dumps(message)
+    return HEADER.pack(len(body)) + body
+
+
+def main() -> None:
+    """Serve jobs until the proxy closes the pipe."""
+    logging.disable(logging.CRITICAL)
+    incoming, outgoing = sys.stdin.buffer, sys.stdout.buffer
+    setup = _received(incoming)
+    if not isinstance(setup, Setup):
+        return
+    # No core and no more memory than one statement can need.
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    _send(outgoing, Done())
+    while (job := _received(incoming)) is not None:
+        # The alarm's own action ends the process: nobody is left to do it if the proxy is gone.
+        signal.setitimer(signal.ITIMER_REAL, setup.seconds)
+        done = _done(job, setup)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        _send(outgoing, done)
+
+
+def _done(job: object, setup: Setup) -> Done:
+    try:
+        if isinstance(job, Plans | Compiles | Written):
+            return Done(job.run(setup))
+    except SqlrsError as problem:
+        # Without its cause, which need not be one that can be sent.
+        problem.__cause__ = problem.__context__ = None
+        return Done(problem=problem)
+    except Exception:
+        pass
+    return Done(broken=True)
+
+
+def _received(stream: BinaryIO) -> object:
+    header = stream.read(HEADER.size)
+    if len(header) < HEADER.size:
+        return None
+    (size,) = HEADER.unpack(header)
+    body = stream.read(size)
+    return None if len(body) < size else pickle.loads(body)
+
+
+def _send(stream: BinaryIO, message: object) -> None:
+    stream.write(packed(message))
+    stream.flush()

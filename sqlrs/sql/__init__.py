@@ -1,0 +1,1 @@
+"""Plan -> sqlglot tree: one statement for each residual, in the form that the plan says."""

@@ -1,0 +1,325 @@
+"""Trees of joins and groupings -> SQL: one CTE for each step, equal steps once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from sqlrs.compiler.equalities import behave_alike
+from sqlrs.dialects.base import Dialect
+from sqlrs.planning.bags import Grouping, Input, Join, is_table
+from sqlrs.planning.inclusion_exclusion import Sum, Term
+from sqlrs.planning.leaves import Leaf
+from sqlrs.planning.problem import Above, Condition, Equal, Problem, Renamed
+from sqlrs.query import Inequality, Variable
+from sqlrs.sql.leaves import Source, aliased, leaf_source
+from sqlrs.trees.build import (
+    connected_order,
+    filtered_by,
+    grouped_by,
+    inner,
+    joined_with,
+    named,
+    select_from,
+    table,
+    union_of,
+    with_columns,
+)
+from sqlrs.trees.build import number as number_of
+from sqlrs.trees.identifiers import again, column, identifier
+from sqlrs.trees.naming import RESULTS, column_names, free_name, plain_name
+from sqlrs.trees.predicates import Places, predicate_condition
+
+# Room for a number behind the name, in what PostgreSQL keeps of it.
+_LONGEST_NAME = 48
+_OPERATORS: Mapping[type[Condition], type[exp.Expression]] = {
+    Equal: exp.EQ,
+    Inequality: exp.NEQ,
+    Above: exp.GT,
+}
+_DECIMAL = exp.DataType.build("DECIMAL(38, 0)")
+
+
+# The name, columns and whether rows are counted, of a step whose result is already there.
+Stored = tuple[str, tuple[str, ...], bool]
+Kept = Mapping[Hashable, Stored]
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A named result: the column of each variable, and whether ``results`` counts its rows."""
+
+    name: str
+    columns: Mapping[Variable, str]
+    counted: bool
+
+
+@dataclass
+class Statement:
+    """A statement under construction: its CTEs in order, and the steps that need no further CTE."""
+
+    dialect: Dialect
+    reserved: frozenset[str] = frozenset()
+    kept: Kept = field(default_factory=dict)
+    ctes: dict[str, exp.Expression] = field(default_factory=dict)
+    _steps: dict[Hashable, Stored] = field(default_factory=dict)
+    _relations: dict[Hashable, str] = field(default_factory=dict)
+
+    def add(self, name: str, tree: exp.Expression) -> str:
+        """Keep a result under a name like the given one."""
+        unique = free_name(name[:_LONGEST_NAME], {*self.reserved, *self.ctes})
+        self.ctes[unique] = tree
+        return unique
+
+    def once(self, form: Hashable, name: str, make: Callable[[], exp.Select]) -> str:
+        """The name of a result that is made at its first use and found by its form later."""
+        if form not in self._relations:
+            self._relations[form] = self.add(name, make())
+        return self._relations[form]
+
+    def finished(self, select: exp.Select) -> exp.Select:
+        """The select with all CTEs before it."""
+        # An engine that inlines a step joins in its own order, and evaluates some steps twice.
+        kept = True if self.dialect.materialised else None
+        ctes = [
+            exp.CTE(this=tree, alias=exp.TableAlias(this=identifier(name)), materialized=kept)
+            for name, tree in self.ctes.items()
+        ]
+        if ctes:
+            select.set("with_", exp.With(expressions=ctes))
+        return select
+
+    def step(self, grouping: Grouping) -> Relation:
+        """The relation of a step, from an equal one where there is one."""
+        form, order = grouping.canonical.form, grouping.canonical.order
+        kept = [v for v in order if v in grouping.keep]
+        known = self.kept.get(form) or self._steps.get(form)
+        if known is None:
+            select, columns = self.grouped(grouping)
+            name = self.add(step_name(grouping), select)
+            known = stored(name, grouping, columns)
+            self._steps[form] = known
+        name, names, counted = known
+        return Relation(name, dict(zip(kept, names, strict=True)), counted)
+
+    def grouped(
+        self, grouping: Grouping, *, last: bool = False
+    ) -> tuple[exp.Select, dict[Variable, str]]:
+        """The select of one step and its columns; the last one has a count in every case."""
+        select, places, counts = self.joined(grouping.join)
+        keep = sorted(grouping.keep)
+        if grouping.distinct is not None:
+            return self._counted_once(select, places, counts, grouping, last)
+        columns = column_names(keep)
+        select = with_columns(select, *(named(again(places[v]), columns[v]) for v in keep))
+        if grouping.unique:
+            number = [named(product(counts), RESULTS)] if counts or last else []
+            return with_columns(select, *number), columns
+        value = (
+            exp.Max(this=product(counts))
+            if grouping.largest
+            else self._summed(grouping.join, select, counts)
+        )
+        select = with_columns(select, named(value, RESULTS))
+        return grouped_by(select, (again(places[v]) for v in keep)), columns
+
+    def _summed(
+        self, join: Join, joined: exp.Select, counts: Sequence[exp.Expression]
+    ) -> exp.Expression:
+        """The number of results of a group."""
+        joins = joined.args.get("joins") or ()
+        joined_on = [j.args["on"] for j in joins if j.args.get("on") is not None]
+        return self.dialect.summed(counts, product(counts), joined_on, len(join.inputs))
+
+    def _counted_once(
+        self,
+        select: exp.Select,
+        places: Places,
+        counts: Sequence[exp.Expression],
+        grouping: Grouping,
+        last: bool,
+    ) -> tuple[exp.Select, dict[Variable, str]]:
+        once = sorted(grouping.distinct or ())
+        keep = sorted(grouping.keep)
+        columns = column_names(once)
+        number = [named(product(counts), RESULTS)] if counts else []
+        select = with_columns(
+            select,
+            *(named(again(places[v]), columns[v]) for v in once),
+            *number,
+            *([] if once or number else [named(number_of(1), "found")]),
+        ).distinct(copy=False)
+        if grouping.distinct == grouping.keep and not (last and not keep):
+            if last and not counts:
+                select = with_columns(select, named(number_of(1), RESULTS))
+            return select, columns
+        total = summed([column(RESULTS, "combinations")] if counts else [])
+        outer = select_from(
+            inner(select, "combinations"),
+            *(column(columns[v], "combinations") for v in keep),
+            named(total, RESULTS),
+        )
+        outer = grouped_by(outer, (column(columns[v], "combinations") for v in keep))
+        return outer, {v: columns[v] for v in keep}
+
+    def joined(self, join: Join) -> tuple[exp.Select, Places, list[exp.Expression]]:
+        """FROM, JOIN and WHERE of a bag, the columns of its variables, and its inputs' counts."""
+        taken: set[str] = set()
+        pending = list(join.conditions)
+        first, *rest = connected_order(join.inputs)
+        source, places, where, counts = self._source(first, taken)
+        select = exp.Select(from_=exp.From(this=source))
+        where += _readable(pending, places)
+        equal: list[exp.Expression] = []
+        for one in rest:
+            source, own, here, count = self._source(one, taken)
+            common = [v for v in sorted(own) if v in places]
+            if equal and self._keeps_order(join, common):
+                alias = free_name("joined", taken)
+                before = filtered_by(select, where)
+                places, counts = self._first(before, places, counts, equal, common, alias)
+                select, where = exp.Select(from_=exp.From(this=inner(before, alias))), []
+            equal = [exp.EQ(this=again(places[v]), expression=again(own[v])) for v in common]
+            # A condition on one input is a filter there; on several, engines misjudge the join.
+            where += [*here, *_readable(pending, own)]
+            counts = [*counts, *count]
+            places = {**own, **places}
+            select = joined_with(select, source, equal)
+            where += _readable(pending, places)
+        return filtered_by(select, where), places, counts
+
+    def _keeps_order(self, join: Join, common: Iterable[Variable]) -> bool:
+        """Whether a bag is written so that the engine joins in the order of the plan.
+
+        Engines know nothing of steps, and take an inequality for selective: their own order can be
+        far worse.
+        """
+        return self.dialect.keeps_order(
+            tables_only=all(map(is_table, join.inputs)),
+            values_alike=all(behave_alike([v.type]) for v in common),
+        )
+
+    def _first(
+        self,
+        select: exp.Select,
+        places: Places,
+        counts: Sequence[exp.Expression],
+        equal: Sequence[exp.Expression],
+        common: Collection[Variable],
+        alias: str,
+    ) -> tuple[Places, list[exp.Expression]]:
+        """Make a join a relation that is evaluated before what it is joined with next."""
+        names = column_names(places)
+        taken = set(names.values())
+        numbers = {free_name(RESULTS, taken): count for count in counts}
+        for v, name in sorted(names.items()):
+            place = again(places[v])
+            if v in common:
+                place = self.dialect.joined_next(place, equal)
+            with_columns(select, named(place, name))
+        with_columns(select, *(named(again(count), name) for name, count in numbers.items()))
+        self.dialect.evaluated_first(select)
+        columns: Places = {v: column(name, alias) for v, name in names.items()}
+        return columns, [column(name, alias) for name in numbers]
+
+    def _source(self, one: Input, taken: set[str]) -> Source:
+        """An input in FROM: its tree, columns, conditions and count."""
+        if isinstance(one, Leaf):
+            return leaf_source(one, free_name(one.name, taken), self.once)
+        relation = self.step(one)
+        alias = free_name(relation.name, taken)
+        own: Places = {v: column(c, alias) for v, c in relation.columns.items()}
+        count: list[exp.Expression] = [column(RESULTS, alias)] if relation.counted else []
+        return aliased(relation.name, alias), own, [], count
+
+    def totals(self, total: Sum) -> tuple[exp.Select, dict[Variable, str]]:
+        """The value of a problem for each value of its free variables."""
+        free = sorted(total.problem.free)
+        columns = column_names(free)
+        selects = [self._term(term, total.problem) for term in total.terms]
+        if len(selects) == 1:
+            return selects[0], columns
+        rows = union_of(selects)
+        name = self.add(f"corrected_{'_'.join(columns.values())}".rstrip("_"), rows)
+        select = select_from(
+            table(name),
+            *(column(c, name) for c in columns.values()),
+            named(exp.Sum(this=column(RESULTS, name)), RESULTS),
+        )
+        return grouped_by(select, (column(c, name) for c in columns.values())), columns
+
+    def _term(self, term: Term, problem: Problem) -> exp.Select:
+        once = None
+        if problem.output is not None:
+            once = (problem.output | problem.free) & term.join.variables
+        root = Grouping(term.join, problem.free, once, problem.output)
+        select, _ = self.grouped(root, last=True)
+        if term.coefficient != 1:
+            number = select.expressions[-1]
+            value = exp.Mul(this=exp.paren(number.this), expression=number_of(term.coefficient))
+            number.set("this", value)
+        return select
+
+
+def stored(name: str, grouping: Grouping, columns: Mapping[Variable, str]) -> Stored:
+    """What later uses of a step need to know, in the order that its form gives its variables."""
+    order = [v for v in grouping.canonical.order if v in grouping.keep]
+    return name, tuple(columns[v] for v in order), grouping.counted
+
+
+def largest(building: Statement, rows: exp.Select, grouped: bool) -> exp.Select:
+    """The one number of a statement: the largest of the rows' counts, or their only one."""
+    if grouped:
+        name = building.add("per_boundary_value", rows)
+        value: exp.Expression = exp.Max(this=column(RESULTS, name))
+        return select_from(
+            table(name), named(exp.Coalesce(this=value, expressions=[number_of(0)]), RESULTS)
+        )
+    last = rows.expressions[-1]
+    last.set("this", exp.Coalesce(this=last.this, expressions=[number_of(0)]))
+    return rows
+
+
+def _readable(pending: list[Condition], places: Places) -> list[exp.Expression]:
+    """The pending conditions that the columns suffice for, which are pending no more."""
+    found = [c for c in pending if c.variables <= places.keys()]
+    for condition in found:
+        pending.remove(condition)
+    return [condition_tree(condition, places) for condition in found]
+
+
+def condition_tree(condition: Condition, places: Places) -> exp.Expression:
+    """A condition over the columns of a bag."""
+    if isinstance(condition, Equal | Inequality | Above):
+        kind = _OPERATORS[type(condition)]
+        return kind(this=again(places[condition.left]), expression=again(places[condition.right]))
+    if isinstance(condition, Renamed):
+        renamed = {own: places[other] for own, other in condition.image}
+        return predicate_condition(condition.predicate, renamed)
+    return predicate_condition(condition, places)
+
+
+def product(counts: Sequence[exp.Expression]) -> exp.Expression:
+    """The product of counts; two or more are multiplied as decimals, which hold 38 digits."""
+    if not counts:
+        return number_of(1)
+    if len(counts) == 1:
+        return again(counts[0])
+    tree: exp.Expression = exp.Cast(this=again(counts[0]), to=_DECIMAL.copy())
+    for count in counts[1:]:
+        tree = exp.Mul(this=tree, expression=again(count))
+    return tree
+
+
+def summed(counts: Sequence[exp.Expression]) -> exp.Expression:
+    """The number of results of the rows in a group."""
+    return exp.Sum(this=product(counts)) if counts else exp.Count(this=exp.Star())
+
+
+def step_name(grouping: Grouping) -> str:
+    """What a step holds, as a name."""
+    leaves = "_".join(plain_name(leaf.name) for leaf in grouping.join.leaves)
+    keep = "_".join(plain_name(v.name) for v in sorted(grouping.keep))
+    return f"{leaves}_per_{keep}" if keep else f"{leaves}_in_all"

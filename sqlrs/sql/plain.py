@@ -1,0 +1,145 @@
+"""Residual -> sqlglot tree, in the plain form: join, GROUP BY the boundary, MAX of the counts.
+
+The tree is written in no dialect: the last call, ``tree.sql(dialect=...)``, chooses one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sqlglot import exp
+
+from sqlrs.query import Atom, Constant, Variable
+from sqlrs.residuals.residual import Residual
+from sqlrs.trees.build import all_of, connected_order, number, table_of
+from sqlrs.trees.identifiers import again, column
+from sqlrs.trees.naming import RESULTS
+from sqlrs.trees.predicates import Places, filter_condition, literal, predicate_condition
+
+
+def plain(residual: Residual) -> exp.Select:
+    """T_E by its definition, as one statement that yields one integer (0 for an empty join).
+
+    The residual must have no external variable: those need a domain to range over.
+    """
+    if residual.external:
+        raise ValueError("the plain form cannot range over external variables")
+    joined, places = join_of(residual)
+    boundary = sorted(residual.boundary)
+    rows = grouped_count(joined, places, boundary, residual.output)
+    if not boundary:
+        return rows
+    return largest(rows, "per_boundary_value")
+
+
+def join_of(residual: Residual) -> tuple[exp.Select, Places]:
+    """FROM, JOIN and WHERE of the residual, and the column that stands for each variable."""
+    atoms = connected_order(residual.atoms)
+    places = first_places(atoms)
+    seen: Places = {}
+    select = exp.Select()
+    joined_here: set[Variable] = set()
+    where: list[exp.Expression] = []
+    for atom in atoms:
+        equal = []
+        own: Places = {}
+        for name, term in atom.terms:
+            if not isinstance(term, Variable):
+                continue
+            here = column(name, atom.alias)
+            if term in own:
+                where.append(exp.EQ(this=again(own[term]), expression=here))
+                joined_here.add(term)
+                continue
+            if term in seen:
+                equal.append(exp.EQ(this=again(seen[term]), expression=here))
+                joined_here.add(term)
+            own[term] = here
+        seen = {**own, **seen}
+        where += atom_conditions(atom)
+        source = table_of(atom.table, atom.alias)
+        if select.args.get("from_") is None:
+            select.set("from_", exp.From(this=source))
+        elif equal:
+            select.append("joins", exp.Join(this=source, on=all_of(equal)))
+        else:
+            select.append("joins", exp.Join(this=source, kind="CROSS"))
+    where += not_null(residual, places, joined_here)
+    where += [predicate_condition(p, places) for p in residual.predicates]
+    if where:
+        select.set("where", exp.Where(this=all_of(where)))
+    return select, places
+
+
+def grouped_count(
+    joined: exp.Select,
+    places: Places,
+    boundary: list[Variable],
+    output: frozenset[Variable] | None,
+) -> exp.Select:
+    """The number of results, or of distinct outputs, for each value of the boundary.
+
+    ``joined`` becomes a part of what is returned.
+    """
+    if output is not None:
+        names = {v: f"v{i}" for i, v in enumerate(sorted(output | set(boundary)))}
+        columns = [exp.alias_(again(places[v]), name, copy=False) for v, name in names.items()]
+        joined.set("expressions", columns or [number(1)])
+        joined.set("distinct", exp.Distinct())
+        joined = exp.Select(from_=exp.From(this=joined.subquery("distinct_outputs", copy=False)))
+        places = {v: column(name, "distinct_outputs") for v, name in names.items()}
+    joined.set("expressions", [exp.alias_(exp.Count(this=exp.Star()), RESULTS, copy=False)])
+    if boundary:
+        joined.set("group", exp.Group(expressions=[again(places[v]) for v in boundary]))
+    return joined
+
+
+def largest(rows: exp.Select, name: str) -> exp.Select:
+    """The largest ``results`` of ``rows``, which become the CTE ``name``; 0 if there are none."""
+    value = exp.Coalesce(this=exp.Max(this=column(RESULTS)), expressions=[number(0)])
+    rows_of = exp.CTE(this=rows, alias=exp.TableAlias(this=exp.to_identifier(name)))
+    return exp.Select(
+        expressions=[value],
+        from_=exp.From(this=exp.to_identifier(name)),
+        with_=exp.With(expressions=[rows_of]),
+    )
+
+
+def first_places(atoms: Iterable[Atom]) -> Places:
+    """The first column that holds each variable."""
+    places: Places = {}
+    for atom in atoms:
+        for name, term in atom.terms:
+            if isinstance(term, Variable):
+                places.setdefault(term, column(name, atom.alias))
+    return places
+
+
+def atom_conditions(atom: Atom) -> list[exp.Expression]:
+    """The atom's constants and filters, over its alias."""
+    constants = [
+        exp.EQ(this=column(name, atom.alias), expression=literal(term))
+        for name, term in atom.terms
+        if isinstance(term, Constant)
+    ]
+    return constants + [filter_condition(f, atom.alias) for f in atom.filters]
+
+
+def not_null(
+    residual: Residual, places: Places, joined_here: set[Variable]
+) -> list[exp.Expression]:
+    """Guards for variables that a join or predicate of the whole query makes non-null.
+
+    A join inside the residual already drops NULLs, and so does a column that cannot hold them.
+    """
+    guarded = residual.query.never_null & residual.variables - joined_here
+    nullable = {
+        term
+        for atom in residual.atoms
+        for name, term in atom.terms
+        if isinstance(term, Variable) and atom.table.column(name).nullable
+    }
+    return [
+        exp.Not(this=exp.Is(this=again(places[v]), expression=exp.Null()))
+        for v in sorted(guarded & nullable)
+    ]

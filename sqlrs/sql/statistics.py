@@ -1,0 +1,64 @@
+"""Statements for statistics: sizes of tables, and how values repeat in their columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from sqlrs.catalog import Table
+from sqlrs.trees.build import table_of, union_of
+from sqlrs.trees.identifiers import column
+
+
+def sizes_of(tables: Sequence[Table]) -> exp.Expression:
+    """For each table its position and its number of rows."""
+    return union_of([_size(table, i) for i, table in enumerate(tables)])
+
+
+def repetitions(columns: Sequence[tuple[Table, str, float]]) -> exp.Expression:
+    """For each column, of a table sampled at a rate, its position and how its values repeat."""
+    return union_of([_repetition(*column, i) for i, column in enumerate(columns)])
+
+
+def _size(table: Table, position: int) -> exp.Select:
+    return exp.select(
+        exp.alias_(exp.Literal.number(position), "position"),
+        exp.alias_(exp.Count(this=exp.Star()), "size"),
+    ).from_(_source(table, 1.0))
+
+
+def _repetition(table: Table, name: str, rate: float, position: int) -> exp.Select:
+    frequencies = (
+        exp.select(exp.alias_(exp.Count(this=exp.Star()), "frequency"))
+        .from_(_source(table, rate))
+        .where(exp.Not(this=exp.Is(this=column(name), expression=exp.Null())))
+        .group_by(column(name))
+    )
+    frequency = column("frequency", "frequencies")
+    return exp.select(
+        exp.alias_(exp.Literal.number(position), "position"),
+        exp.alias_(exp.Count(this=exp.Star()), "distinct_values"),
+        *(
+            exp.alias_(exp.Coalesce(this=value, expressions=[exp.Literal.number(0)]), name)
+            for value, name in (
+                (exp.Sum(this=frequency), "seen"),
+                (exp.Sum(this=exp.Mul(this=frequency, expression=frequency.copy())), "squares"),
+                (exp.Max(this=frequency.copy()), "most"),
+            )
+        ),
+    ).from_(frequencies.subquery("frequencies"))
+
+
+def _source(table: Table, rate: float) -> exp.Table:
+    tree = table_of(table)
+    if rate < 1.0:
+        tree.set(
+            "sample",
+            exp.TableSample(
+                method=exp.Var(this="BERNOULLI"),
+                percent=exp.Literal.number(f"{rate * 100:.6f}"),
+                seed=exp.Literal.number(1),
+            ),
+        )
+    return tree

@@ -1,0 +1,83 @@
+"""Several plans -> one statement: what more than one of them needs is evaluated once, before them.
+
+One statement also lets an engine work on several residuals at a time.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+
+from sqlglot import exp
+
+from sqlrs.dialects import dialect_named
+from sqlrs.planning.bags import Grouping
+from sqlrs.planning.plan import Factorised, Plan, Pruned, table_names
+from sqlrs.sql.factorised import Statement, Stored, step_name, stored
+from sqlrs.sql.write import statement_of
+from sqlrs.trees.identifiers import column, identifier
+from sqlrs.trees.naming import RESULTS, free_name
+
+# Some ten seconds: beyond that the memory of one plan at a time is the safer choice.
+_MOST_COST = 2e8
+
+
+Stepped = Factorised | Pruned
+
+
+def batches(plans: Iterable[Plan]) -> Iterator[Plan | list[Stepped]]:
+    """Plans for one statement each time, in order; without steps or at great cost one is alone."""
+    batch: list[Stepped] = []
+    cost = 0.0
+    for plan in plans:
+        stepped = plan if isinstance(plan, Factorised | Pruned) else None
+        if batch and (stepped is None or cost + stepped.cost > _MOST_COST):
+            yield batch if len(batch) > 1 else batch[0]
+            batch, cost = [], 0.0
+        if stepped is None:
+            yield plan
+        else:
+            batch.append(stepped)
+            cost += stepped.cost
+    if batch:
+        yield batch if len(batch) > 1 else batch[0]
+
+
+def together(plans: Sequence[Stepped], dialect: str) -> exp.Select:
+    """A statement with one row: the value of each plan, in order."""
+    # Inside a plan's own steps its names hide those outside, so the ones outside must be others.
+    taken = set[str]().union(*(table_names(plan.residual) for plan in plans))
+    kept: dict[Hashable, Stored] = {}
+    outside: dict[str, exp.Expression] = {}
+    for step in shared_steps(plans):
+        name = free_name(f"shared_{step_name(step)}"[:40], taken)
+        building = Statement(dialect_named(dialect), frozenset(taken), kept)
+        select, columns = building.grouped(step)
+        outside[name] = building.finished(select)
+        kept[step.canonical.form] = stored(name, step, columns)
+    values = []
+    for number, plan in enumerate(plans, 1):
+        name = free_name(f"value_{number}", taken)
+        outside[name] = statement_of(plan, dialect, kept, frozenset(taken))
+        values.append(name)
+    select = exp.select(*(exp.alias_(column(RESULTS, name), name) for name in values))
+    select = select.from_(identifier(values[0]))
+    for name in values[1:]:
+        select = select.join(identifier(name), join_type="cross", copy=False)
+    outer = Statement(dialect_named(dialect), ctes=outside)
+    return outer.finished(select)
+
+
+def shared_steps(plans: Iterable[Stepped]) -> list[Grouping]:
+    """The joins that more than one plan evaluates, inner ones first."""
+    uses: Counter[Hashable] = Counter()
+    steps: dict[Hashable, Grouping] = {}
+    for plan in plans:
+        forms = {step.canonical.form: step for step in plan.steps}
+        uses.update(forms.keys())
+        for form, step in forms.items():
+            steps.setdefault(form, step)
+    return sorted(
+        (s for form, s in steps.items() if uses[form] > 1 and len(s.join.leaves) > 1),
+        key=lambda step: len(step.join.leaves),
+    )

@@ -1,0 +1,1 @@
+"""Small ways to make sqlglot trees that mean the same in every dialect."""

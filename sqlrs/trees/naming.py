@@ -1,0 +1,34 @@
+"""Names for what a statement makes: columns of variables, steps, names that are free."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from sqlrs.query import Variable
+
+RESULTS = "results"
+"""The column that counts the results of a row."""
+
+
+def column_names(variables: Iterable[Variable]) -> dict[Variable, str]:
+    """A column name for each variable that no dialect confuses with another."""
+    names: dict[Variable, str] = {}
+    taken = {RESULTS}
+    for variable in sorted(variables):
+        names[variable] = free_name(plain_name(variable.name), taken)
+    return names
+
+
+def plain_name(name: str) -> str:
+    """The name with nothing in it that needs quotes."""
+    return re.sub(r"[^a-z0-9_]", "_", name.lower()) or "_"
+
+
+def free_name(wanted: str, taken: set[str]) -> str:
+    """The wanted name, numbered where it is taken; it is taken from now on."""
+    name, number = wanted, 2
+    while name.lower() in taken:
+        name, number = f"{wanted}_{number}", number + 1
+    taken.add(name.lower())
+    return name
