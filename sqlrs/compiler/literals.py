@@ -1,4 +1,4 @@
-"""Literals of a query as Python values, and back."""
+"""Literals of a query as Python values; sqlrs.trees.constants writes them again."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from decimal import Decimal
 from sqlglot import exp
 
 from sqlrs.catalog import ColumnType, Family
-from sqlrs.query import Constant, Value
+from sqlrs.query import Value
 
 # Python refuses to read integers of thousands of digits.
 _INTEGER = re.compile(r"\d{1,40}")
@@ -31,13 +31,6 @@ _PLAIN_TIMESTAMPS = (
     exp.DataType.Type.TIMESTAMPNTZ,
     exp.DataType.Type.DATE,
 )
-# Names that the parser reads as types only inside a statement.
-_BY_NAME = {
-    "UTINYINT": exp.DataType.Type.UTINYINT,
-    "USMALLINT": exp.DataType.Type.USMALLINT,
-    "UINTEGER": exp.DataType.Type.UINT,
-    "UBIGINT": exp.DataType.Type.UBIGINT,
-}
 # How many microseconds lie between two values of DuckDB's coarser timestamps.
 _UNITS = {"TIMESTAMP_S": 1_000_000, "TIMESTAMP_MS": 1_000}
 _MOMENTS = frozenset({Family.DATE, Family.TIMESTAMP, Family.TIMESTAMP_TZ})
@@ -97,45 +90,6 @@ def read(node: exp.Expr, column: ColumnType) -> Value | None:
     return _text(text, target, column)
 
 
-def write(constant: Constant) -> exp.Expr:
-    """The literal of a constant."""
-    value = constant.value
-    if isinstance(value, bool):
-        return exp.Boolean(this=value)
-    if isinstance(value, int | Decimal):
-        # Not abs() of a decimal: it rounds to the 28 digits of the context.
-        size = value.copy_abs() if isinstance(value, Decimal) else abs(value)
-        number = exp.Literal.number(str(size))
-        return exp.Neg(this=number) if value < 0 else number
-    if isinstance(value, datetime):
-        zoned = value.tzinfo is not None
-        return exp.cast(
-            exp.Literal.string(value.isoformat(sep=" ")), "timestamptz" if zoned else "timestamp"
-        )
-    if isinstance(value, date):
-        return exp.cast(exp.Literal.string(value.isoformat()), "date")
-    return exp.Literal.string(value)
-
-
-def write_typed(constant: Constant) -> exp.Expr:
-    """The literal in the very type of its column, so that it behaves as the column would.
-
-    A plain 5 is narrower than a bigint's, and a plain text takes on the type it is set against.
-    """
-    literal = write(constant)
-    if isinstance(literal, exp.Boolean | exp.Cast):
-        return literal
-    if isinstance(literal, exp.Neg):
-        literal = exp.Paren(this=literal)
-    return exp.cast(literal, data_type(constant.type))
-
-
-def data_type(column: ColumnType) -> exp.DataType:
-    """The type of a column as a cast names it."""
-    known = _BY_NAME.get(column.name)
-    return exp.DataType(this=known) if known else exp.DataType.build(column.name)
-
-
 def _moment(text: str) -> datetime | None:
     """A timestamp without a zone in the one form that is read alike everywhere, or None."""
     try:
@@ -146,15 +100,24 @@ def _moment(text: str) -> datetime | None:
 
 def _number(text: str, sign: int, column: ColumnType) -> Value | None:
     if column.family is Family.INTEGER:
-        whole = _INTEGER.fullmatch(text) is not None and int(text) <= _LARGEST
-        return sign * int(text) if whole else None
+        whole = _whole(text)
+        return None if whole is None else sign * whole
     if column.family is Family.DECIMAL:
         return _signed(sign, text) if _DECIMAL.fullmatch(text) and len(text) <= 38 else None
     if column.family is Family.FLOAT and column.name.lower() in _DOUBLES:
+        if text.isdigit() and _whole(text) is None:
+            # DuckDB reads a type wider than 64 bits, whose conversion to a double rounds twice.
+            return None
         # Two spellings of one double are one value.
         number = float(text)
         return _signed(sign, repr(number)) if math.isfinite(number) else None
     return None
+
+
+def _whole(text: str) -> int | None:
+    """The whole number that every engine reads as a 64-bit integer, or None."""
+    number = int(text) if _INTEGER.fullmatch(text) else None
+    return number if number is not None and number <= _LARGEST else None
 
 
 def _signed(sign: int, text: str) -> Decimal:

@@ -34,9 +34,10 @@ from sqlrs.trees.build import (
     with_columns,
 )
 from sqlrs.trees.build import number as number_of
+from sqlrs.trees.constants import literal
 from sqlrs.trees.identifiers import again, column, identifier
 from sqlrs.trees.naming import RESULTS, column_names, free_name, plain_name
-from sqlrs.trees.predicates import Places, filter_condition, literal
+from sqlrs.trees.predicates import Places, filter_condition
 
 _INTEGER = exp.DataType.build("INTEGER")
 
