@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from sqlrs.catalog import ColumnType, Family
 from sqlrs.query import Value
+from sqlrs.values import MOMENTS, NUMBERS, values_of
 
 # Python refuses to read integers of thousands of digits.
 _INTEGER = re.compile(r"\d{1,40}")
@@ -20,11 +21,8 @@ _TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?")
 _ZONED = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d(:\d\d)?)")
 # A number that fits no 64-bit integer is read as another type by one engine or the other.
 _LARGEST = 2**63 - 1
-# Single precision rounds a literal in one engine and not in the other; char(n) pads its values, and
-# under a collation different texts may be equal.
+# Single precision rounds a literal in one engine and not in the other.
 _DOUBLES = frozenset({"double", "double precision", "float8"})
-_PADDED = ("char(", "character(", "bpchar", "citext")
-_NUMBERS = frozenset({Family.INTEGER, Family.DECIMAL, Family.FLOAT})
 _PLAIN_TIMESTAMPS = (
     None,
     exp.DataType.Type.TIMESTAMP,
@@ -33,7 +31,6 @@ _PLAIN_TIMESTAMPS = (
 )
 # How many microseconds lie between two values of DuckDB's coarser timestamps.
 _UNITS = {"TIMESTAMP_S": 1_000_000, "TIMESTAMP_MS": 1_000}
-_MOMENTS = frozenset({Family.DATE, Family.TIMESTAMP, Family.TIMESTAMP_TZ})
 
 
 def is_literal(node: exp.Expr) -> bool:
@@ -57,8 +54,8 @@ def fits(node: exp.Expr, column: ColumnType) -> bool:
     if isinstance(node, exp.Cast):
         return True
     if isinstance(node, exp.Literal) and node.is_string:
-        return family in _MOMENTS or family is Family.TEXT
-    return family in _NUMBERS
+        return family in MOMENTS or family is Family.TEXT
+    return family in NUMBERS
 
 
 def readable(literal: exp.Literal, column: ColumnType) -> bool:
@@ -68,7 +65,7 @@ def readable(literal: exp.Literal, column: ColumnType) -> bool:
     """
     if column.family is Family.TIMESTAMP:
         return _moment(str(literal.this)) is not None
-    return column.family not in _MOMENTS
+    return column.family not in MOMENTS
 
 
 def read(node: exp.Expr, column: ColumnType) -> Value | None:
@@ -131,8 +128,8 @@ def _text(text: str, target: exp.DType | None, column: ColumnType) -> Value | No
     try:
         match column.family:
             case Family.TEXT if target in (None, kinds.TEXT, kinds.VARCHAR):
-                special = column.collation is not None or column.name.lower().startswith(_PADDED)
-                return None if special else text
+                # Padding and collations make different texts equal.
+                return text if values_of(column).one_form else None
             case Family.DATE if target in (None, kinds.DATE) and _DATE.fullmatch(text):
                 return date.fromisoformat(text)
             case Family.TIMESTAMP if target in _PLAIN_TIMESTAMPS:

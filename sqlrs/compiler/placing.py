@@ -22,7 +22,6 @@ from sqlrs.compiler.conditions import (
     compares_numbers,
     compares_whole_numbers,
     holds,
-    is_wide,
     never_fails,
     over_bare_columns,
     reads_values_only,
@@ -30,13 +29,12 @@ from sqlrs.compiler.conditions import (
     references,
     substituted,
 )
-from sqlrs.compiler.equalities import behave_alike, widest
 from sqlrs.compiler.flat import FlatQuery
 from sqlrs.compiler.sorting import Relation, Sorted
 from sqlrs.errors import QueryRefused
 from sqlrs.query import Comparison, Constant, Filter, General, Inequality, Term, Variable
 from sqlrs.trees.constants import data_type, literal, typed_literal
-from sqlrs.values import values_of
+from sqlrs.values import behave_alike, is_wide, values_of, widest
 
 
 class Placement:

@@ -10,7 +10,6 @@ from sqlglot import exp
 
 from sqlrs.compiler.conditions import reads_values_only
 from sqlrs.compiler.difference_bounds import Closure, Distance, position
-from sqlrs.compiler.equalities import behave_alike
 from sqlrs.query import (
     Atom,
     Comparison,
@@ -23,7 +22,7 @@ from sqlrs.query import (
     Variable,
 )
 from sqlrs.trees.constants import literal, typed_literal
-from sqlrs.values import values_of
+from sqlrs.values import behave_alike, values_of
 
 
 @dataclass(frozen=True)
@@ -81,8 +80,7 @@ def _exchangeable(general: General, one: Variable, other: Term) -> bool:
         return True
     if one.type != other.type:
         return False
-    by_value = isinstance(general.condition, exp.Expr) and reads_values_only(general.condition)
-    return values_of(one.type).one_form or by_value
+    return isinstance(general.condition, exp.Expr) and reads_values_only(general.condition)
 
 
 class _Merger:

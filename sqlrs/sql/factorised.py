@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from sqlrs.compiler.equalities import behave_alike
 from sqlrs.dialects.base import Dialect
 from sqlrs.planning.bags import Grouping, Input, Join, is_table
 from sqlrs.planning.inclusion_exclusion import Sum, Term
@@ -31,6 +30,7 @@ from sqlrs.trees.build import number as number_of
 from sqlrs.trees.identifiers import again, column, identifier
 from sqlrs.trees.naming import RESULTS, column_names, free_name, plain_name
 from sqlrs.trees.predicates import Places, predicate_condition
+from sqlrs.values import behave_alike
 
 # Room for a number behind the name, in what PostgreSQL keeps of it.
 _LONGEST_NAME = 48
