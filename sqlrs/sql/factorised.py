@@ -10,10 +10,10 @@ from sqlglot import exp
 from sqlrs.dialects.base import Dialect
 from sqlrs.planning.bags import Grouping, Input, Join, is_table
 from sqlrs.planning.inclusion_exclusion import Sum, Term
-from sqlrs.planning.leaves import Leaf
+from sqlrs.planning.leaves import Leaf, Picked
 from sqlrs.planning.problem import Above, Condition, Equal, Problem, Renamed
 from sqlrs.query import Inequality, Variable
-from sqlrs.sql.leaves import Source, aliased, leaf_source
+from sqlrs.sql.leaves import Source, aliased, leaf_source, picked_source
 from sqlrs.trees.build import (
     connected_order,
     filtered_by,
@@ -78,6 +78,14 @@ class Statement:
         if form not in self._relations:
             self._relations[form] = self.add(name, make())
         return self._relations[form]
+
+    def keep_picked(self, leaf: Picked, select: exp.Select) -> None:
+        """Keep the rows that were picked for a leaf."""
+        self.once((Picked, leaf.name), leaf.name, lambda: select)
+
+    def picked(self, leaf: Picked) -> str:
+        """The name of the rows that were picked for a leaf, which must be there."""
+        return self._relations[Picked, leaf.name]
 
     def finished(self, select: exp.Select) -> exp.Select:
         """The select with all CTEs before it."""
@@ -226,6 +234,8 @@ class Statement:
 
     def _source(self, one: Input, taken: set[str]) -> Source:
         """An input in FROM: its tree, columns, conditions and count."""
+        if isinstance(one, Picked):
+            return picked_source(one, self.picked(one), free_name(one.name, taken))
         if isinstance(one, Leaf):
             return leaf_source(one, free_name(one.name, taken), self.once)
         relation = self.step(one)

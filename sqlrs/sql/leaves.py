@@ -67,9 +67,13 @@ def leaf_source(leaf: Leaf, alias: str, once: Once) -> Source:
             name = _by_rank(leaf, once)
             own, where = _places(leaf.columns, alias, leaf.guarded - leaf.ranks.columns)
             return aliased(name, alias), own, where, []
-        case Picked():
-            own, where = _places(leaf.columns, alias)
-            return aliased(leaf.name, alias), own, where, []
+    raise TypeError(f"there is no source for a leaf of kind {type(leaf).__name__}")
+
+
+def picked_source(leaf: Picked, name: str, alias: str) -> Source:
+    """A leaf whose rows are kept under a name, as it is joined."""
+    own, where = _places(leaf.columns, alias)
+    return aliased(name, alias), own, where, []
 
 
 def _most_frequent(leaf: Completions, columns: Mapping[Variable, str]) -> exp.Select:

@@ -62,7 +62,7 @@ class _Writer:
         select = select_from(table(bound), *keys)
         select.set("order", exp.Order(expressions=order))
         select.set("limit", exp.Limit(expression=number(self.pruning.first)))
-        self.building.add(seeds.name, select)
+        self.building.keep_picked(seeds, select)
 
     def _survivors(
         self, survivors: Picked, bound: str, best: str, evaluated: Picked | None = None
@@ -73,11 +73,11 @@ class _Writer:
             exp.GT(this=column(RESULTS, bound), expression=column(RESULTS, best))
         ]
         if evaluated is not None:
-            name = evaluated.name
+            name = self.building.picked(evaluated)
             seeds = select_from(table(name), *(column(c, name) for c, _ in evaluated.columns))
             already = exp.In(this=again(keys[0]), query=exp.Subquery(this=seeds))
             where.append(exp.Not(this=already))
-        self.building.add(survivors.name, filtered_by(select, where))
+        self.building.keep_picked(survivors, filtered_by(select, where))
 
     def _best(self, total: Sum, name: str) -> exp.Select:
         rows, _ = self.building.totals(total)
