@@ -22,7 +22,7 @@ from sqlrs.trees.build import (
     joined_with,
     named,
     select_from,
-    table,
+    table_named,
     union_of,
     with_columns,
 )
@@ -254,7 +254,7 @@ class Statement:
         rows = union_of(selects)
         name = self.add(f"corrected_{'_'.join(columns.values())}".rstrip("_"), rows)
         select = select_from(
-            table(name),
+            table_named(name),
             *(column(c, name) for c in columns.values()),
             named(exp.Sum(this=column(RESULTS, name)), RESULTS),
         )
@@ -285,7 +285,7 @@ def largest(building: Statement, rows: exp.Select, grouped: bool) -> exp.Select:
         name = building.add("per_boundary_value", rows)
         value: exp.Expression = exp.Max(this=column(RESULTS, name))
         return select_from(
-            table(name), named(exp.Coalesce(this=value, expressions=[number_of(0)]), RESULTS)
+            table_named(name), named(exp.Coalesce(this=value, expressions=[number_of(0)]), RESULTS)
         )
     last = rows.expressions[-1]
     last.set("this", exp.Coalesce(this=last.this, expressions=[number_of(0)]))

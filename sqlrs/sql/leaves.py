@@ -29,7 +29,7 @@ from sqlrs.trees.build import (
     joined_with,
     named,
     select_from,
-    table,
+    table_named,
     table_of,
     with_columns,
 )
@@ -112,7 +112,9 @@ def _ranked(leaf: Ranked, once: Once) -> exp.Select:
             exp.GT(this=column(high, base), expression=column(low, base))
             for high, low in sorted(ranks.above)
         ]
-        return filtered_by(select_from(table(base), *(column(n, base) for n in names)), in_order)
+        return filtered_by(
+            select_from(table_named(base), *(column(n, base) for n in names)), in_order
+        )
     by = once(ranks.label[:2], "ranks", partial(_ranks, ranks))
     select = exp.Select(from_=exp.From(this=table_of(leaf.table, leaf.name)))
     taken = {leaf.name.lower()}
@@ -240,7 +242,4 @@ def row_conditions(leaf: OfTable, alias: str) -> list[exp.Expression]:
 
 def aliased(name: str, alias: str) -> exp.Table:
     """A table or a common table expression under an alias."""
-    tree = table(name)
-    if alias != name:
-        tree.set("alias", exp.TableAlias(this=identifier(alias)))
-    return tree
+    return table_named(name, alias=alias if alias != name else None)
