@@ -19,10 +19,10 @@ import pytest
 
 import sqlrs
 from sqlrs.cli.main import app
-from tests.cli_child import Call, end_with_code_of
+from tests.support.cli_child import Call, end_with_code_of
 
 CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(["tests.cli_child"])
+CONTEXT.set_forkserver_preload(["tests.support.cli_child"])
 
 COUNT = "SELECT count(*) FROM edge"
 GRAPH = ("--table", "edge=graph.txt")

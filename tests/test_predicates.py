@@ -20,7 +20,7 @@ from sqlrs.ledger import MemoryLedger
 from sqlrs.owner.explain import Explanation
 from sqlrs.procedures import Definition
 from sqlrs.settings import Settings
-from tests.builders import table
+from tests.support.builders import table
 
 WITHIN = (
     "SELECT count(*) FROM visit a JOIN visit b ON a.patient = b.patient "

@@ -37,9 +37,9 @@ from sqlrs.residuals.residual import Residuals
 from sqlrs.sensitivity.refined import reached, released_sensitivity
 from sqlrs.sensitivity.steps import compile_recursion
 from sqlrs.settings import Request, Settings
-from tests import brute
-from tests.builders import atom, query, table
 from tests.noise.sources import SeededBits
+from tests.support import brute
+from tests.support.builders import atom, query, table
 
 PATH = "SELECT count(*) FROM edge a JOIN edge b ON a.dst = b.src"
 EDGES: list[tuple[object, ...]] = [(1, 2), (2, 3), (3, 1), (1, 3), (3, 4), (4, 1)]

@@ -16,9 +16,9 @@ from sqlrs.compiler.lower import lower
 from sqlrs.compiler.parse import parse
 from sqlrs.compiler.source import Source
 from sqlrs.errors import QueryRefused, Span
-from tests import oracle
 from tests.compiler.schema import CATALOG
-from tests.strategies import ALL, databases, load, queries
+from tests.support import oracle
+from tests.support.strategies import ALL, databases, load, queries
 
 WIDE = """
 WITH c(x) AS MATERIALIZED (SELECT DISTINCT src FROM main.edge)

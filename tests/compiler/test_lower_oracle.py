@@ -9,8 +9,8 @@ from sqlrs.compiler.compile import compile_query
 from sqlrs.compiler.lower import lower
 from sqlrs.compiler.parse import parse
 from sqlrs.compiler.simplify import Contradiction
-from tests import oracle
-from tests.strategies import ALL, TinyDatabase, databases, load, queries
+from tests.support import oracle
+from tests.support.strategies import ALL, TinyDatabase, databases, load, queries
 
 
 def _counted(database: TinyDatabase, sql: str) -> int:

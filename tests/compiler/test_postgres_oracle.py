@@ -12,9 +12,9 @@ from psycopg import sql as compose
 
 from sqlrs.compiler.lower import lower
 from sqlrs.compiler.parse import parse
-from tests import oracle
-from tests.postgres_server import PostgresServer
-from tests.strategies import ALL, TinyDatabase, databases, queries
+from tests.support import oracle
+from tests.support.postgres_server import PostgresServer
+from tests.support.strategies import ALL, TinyDatabase, databases, queries
 
 
 def _counted(connection: psycopg.Connection, database: TinyDatabase, sql: str) -> int:

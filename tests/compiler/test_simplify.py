@@ -23,8 +23,8 @@ from sqlrs.query import (
     Value,
     Variable,
 )
-from tests import oracle
 from tests.compiler.schema import BIGINT, DECIMAL, TEXT, table
+from tests.support import oracle
 
 DOUBLE = ColumnType(Family.FLOAT, "DOUBLE")
 NUMERIC = ColumnType(Family.DECIMAL, "numeric")

@@ -10,7 +10,7 @@ import sqlalchemy
 import sqlrs
 from sqlrs.errors import EngineFailed, UsageError
 from sqlrs.ledger import MemoryLedger
-from tests.postgres_server import PostgresServer
+from tests.support.postgres_server import PostgresServer
 
 COUNT = "SELECT count(*) FROM t"
 

@@ -10,7 +10,7 @@ import pytest
 
 import sqlrs
 from sqlrs.errors import QueryRefused, UsageError
-from tests.postgres_server import PostgresServer
+from tests.support.postgres_server import PostgresServer
 
 SCHEMAS = """
     CREATE SCHEMA hr; CREATE SCHEMA sales;

@@ -15,7 +15,7 @@ from sqlrs.engines.types import duckdb_type, postgres_type
 from sqlrs.sql.places import Scale, day_number, ranked
 from sqlrs.values import INFINITE_DAY, values_of
 from tests.planning.adapters import Direct
-from tests.special import APART, LINES, Line, Special
+from tests.support.special import APART, LINES, Line, Special
 
 BOTH = [(engine, line) for engine, lines in LINES.items() for line in lines]
 every_line = pytest.mark.parametrize(("engine", "line"), BOTH, ids=lambda v: str(v))

@@ -8,7 +8,7 @@ from decimal import Decimal
 
 from sqlrs.catalog import ColumnType, Family, Table
 from sqlrs.settings import Settings
-from tests.builders import TEXT, table
+from tests.support.builders import TEXT, table
 
 DATE = ColumnType(Family.DATE, "DATE")
 TIMESTAMP = ColumnType(Family.TIMESTAMP, "TIMESTAMP")

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from sqlrs.catalog import Table
 from sqlrs.engines.duckdb_optimizers import MISCOUNTING, SETTING
-from tests.special import definition
+from tests.support.special import definition
 
 
 class Direct:

@@ -12,8 +12,8 @@ from sqlrs.catalog import Table
 from sqlrs.planning.statistics import Repetition, Statistics
 from sqlrs.query import Atom, Comparison, Constant, Filter, General, Inequality, Query, Variable
 from sqlrs.residuals.residual import Residual, Residuals
-from tests.builders import INTEGER, table
-from tests.special import Line
+from tests.support.builders import INTEGER, table
+from tests.support.special import Line
 
 NUMBERS = Line(INTEGER, ())
 NAMES = "abcde"

@@ -16,8 +16,8 @@ from sqlrs.planning.external import Domain, Sweep, external_plan
 from sqlrs.query import Query
 from sqlrs.residuals.residual import Reading, Residuals, subsets
 from sqlrs.sql.write import statement_of
-from tests import brute
-from tests.builders import DECIMAL, INTEGER, atom, query, table
+from tests.support import brute
+from tests.support.builders import DECIMAL, INTEGER, atom, query, table
 
 DATE = ColumnType(Family.DATE, "DATE")
 VALUES = {

@@ -22,9 +22,9 @@ from sqlrs.noise import PolyLaplace
 from sqlrs.planning.limits import limit
 from sqlrs.residuals.residual import Members, Residual, Residuals
 from sqlrs.sensitivity.refined import is_quick, reached, released_sensitivity
-from tests.builders import EDGE, atom, pattern, query, table
 from tests.planning.adapters import Direct
 from tests.planning.strategies import TABLES, queries, rows_of
+from tests.support.builders import EDGE, atom, pattern, query, table
 
 WEIGHTS = PolyLaplace(parse_epsilon("1"), 5).weights
 

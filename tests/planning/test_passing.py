@@ -23,8 +23,8 @@ from sqlrs.query import Atom, Query
 from sqlrs.residuals.residual import Residual, Residuals
 from sqlrs.sql import plain as emit
 from sqlrs.sql.write import statement_of
-from tests.builders import DECIMAL, INTEGER, TEXT, atom, query, table
 from tests.planning.adapters import Direct
+from tests.support.builders import DECIMAL, INTEGER, TEXT, atom, query, table
 
 VISIT = table("visit", "person", "place", "day", nullable="person place day")
 SHORT = ColumnType(Family.INTEGER, "SMALLINT")

@@ -28,10 +28,10 @@ from sqlrs.residuals.residual import Residuals
 from sqlrs.sql.factorised import Statement
 from sqlrs.sql.leaves import column_names
 from sqlrs.sql.write import statement_of
-from tests import brute
-from tests.builders import EDGE, INTEGER, PATTERNS, atom, pattern, query, table
-from tests.kept import assert_kept
 from tests.planning.adapters import Direct
+from tests.support import brute
+from tests.support.builders import EDGE, INTEGER, PATTERNS, atom, pattern, query, table
+from tests.support.kept import assert_kept
 
 GOLDEN = Path(__file__).parent / "golden"
 SHAPES = {

@@ -18,11 +18,11 @@ from sqlrs.planning.statistics import Repetition, Statistics
 from sqlrs.residuals import isomorphism
 from sqlrs.residuals.residual import Residuals
 from sqlrs.sql.write import statement_of
-from tests import brute
-from tests.builders import EDGE, PATTERNS, atom, pattern, query, table
 from tests.planning.adapters import Direct
 from tests.planning.strategies import Case, cases
-from tests.special import LINES, Line
+from tests.support import brute
+from tests.support.builders import EDGE, PATTERNS, atom, pattern, query, table
+from tests.support.special import LINES, Line
 
 SHAPES = {
     **PATTERNS,

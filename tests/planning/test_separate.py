@@ -20,9 +20,9 @@ from sqlrs.planning.statistics import Statistics
 from sqlrs.residuals.residual import Residual, Residuals
 from sqlrs.sql import plain as emit
 from sqlrs.sql.write import statement_of
-from tests.builders import EDGE, atom, query, table
 from tests.planning.adapters import Direct
 from tests.planning.strategies import TABLES, rows_of
+from tests.support.builders import EDGE, atom, query, table
 
 BOW_TIE = [atom(EDGE, *p) for p in ("xa", "ab", "bx", "xc", "cd", "dx")]
 

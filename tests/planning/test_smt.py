@@ -20,8 +20,8 @@ from sqlrs.planning.solvable import solvable, understood
 from sqlrs.query import General, Query, Variable
 from sqlrs.residuals.residual import Reading, Residual, Residuals
 from sqlrs.sql.write import statement_of
-from tests import brute
-from tests.builders import DECIMAL, INTEGER, TEXT, atom, query, table
+from tests.support import brute
+from tests.support.builders import DECIMAL, INTEGER, TEXT, atom, query, table
 
 DATE = ColumnType(Family.DATE, "DATE")
 R = table("r", "x", "y", nullable="x y")

@@ -1,6 +1,6 @@
 """Special values in sweeps, domains and solved residuals, on both engines, against brute force.
 
-The oracle reads order and equality from tests.special, never from sqlrs.values.
+The oracle reads order and equality from tests.support.special, never from sqlrs.values.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from sqlrs.query import Query
 from sqlrs.residuals.residual import Reading, Residual, Residuals, subsets
 from sqlrs.sql import places
 from sqlrs.sql.write import statement_of
-from tests import brute
-from tests.builders import INTEGER, atom, query, table
 from tests.planning.adapters import Direct
-from tests.special import APART, LINES, Line, Special
+from tests.support import brute
+from tests.support.builders import INTEGER, atom, query, table
+from tests.support.special import APART, LINES, Line, Special
 
 DAYS = {"duckdb": ColumnType(Family.DATE, "DATE"), "postgres": ColumnType(Family.DATE, "date")}
 EVERY = [(engine, line) for engine, lines in LINES.items() for line in lines]

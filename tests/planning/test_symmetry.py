@@ -23,8 +23,18 @@ from sqlrs.query import Query, Variable
 from sqlrs.residuals.residual import Residual, Residuals
 from sqlrs.sql import plain as emit
 from sqlrs.sql.write import statement_of
-from tests.builders import DECIMAL, EDGE, INTEGER, PATTERNS, TEXT, atom, pattern, query, table
 from tests.planning.adapters import Direct
+from tests.support.builders import (
+    DECIMAL,
+    EDGE,
+    INTEGER,
+    PATTERNS,
+    TEXT,
+    atom,
+    pattern,
+    query,
+    table,
+)
 
 KEYED = table("keyed", "src", "dst", keys=["src dst"])
 BAG = table("bag", "src", "dst", "kind", nullable="src dst kind")

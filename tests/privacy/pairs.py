@@ -35,8 +35,8 @@ from sqlrs.sensitivity.residual import residual_sensitivity
 from sqlrs.sensitivity.steps import compile_recursion
 from sqlrs.sensitivity.weights import Weights
 from sqlrs.settings import Settings
-from tests.brute import keys_hold
-from tests.special import definition
+from tests.support.brute import keys_hold
+from tests.support.special import definition
 
 Rows = tuple[tuple[Any, ...], ...]
 Identity = tuple[str | None, str]

@@ -25,8 +25,8 @@ from sqlrs.sensitivity.feasible import RoleFamily, role_families
 from sqlrs.settings import Settings
 from sqlrs.sql.write import statement_of
 from tests.privacy.pairs import Contents, Pipeline, World, neighbours
-from tests.special import DAYS, DUCKDB, Line
-from tests.strategies import ALL, databases, queries
+from tests.support.special import DAYS, DUCKDB, Line
+from tests.support.strategies import ALL, databases, queries
 
 INTEGER = ColumnType(Family.INTEGER, "INTEGER")
 DECIMAL = ColumnType(Family.DECIMAL, "DECIMAL(18,3)")

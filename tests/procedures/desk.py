@@ -15,7 +15,7 @@ from psycopg import sql
 from sqlrs.database import connect
 from sqlrs.procedures import Definition, Grants
 from sqlrs.procedures.install import install
-from tests.postgres_server import PostgresServer
+from tests.support.postgres_server import PostgresServer
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 PASSWORD = "correct horse"

@@ -15,9 +15,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests.postgres_server import PostgresServer
 from tests.procedures.conftest import EDGES
 from tests.procedures.desk import Desk
+from tests.support.postgres_server import PostgresServer
 
 ROOT = Path(__file__).parents[2]
 SEED = 20261116

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from sqlrs.catalog import Table
 from sqlrs.query import Atom, Query
-from tests import brute
-from tests.builders import atom, query, table
 from tests.sensitivity.exhaustive import Rows, Shape
+from tests.support import brute
+from tests.support.builders import atom, query, table
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from fractions import Fraction
 
 from sqlrs.catalog import Table
 from sqlrs.residuals.residual import Reading
-from tests.builders import DECIMAL, atom, pattern, query, table
 from tests.sensitivity.exhaustive import Shape
+from tests.support.builders import DECIMAL, atom, pattern, query, table
 
 FAST = (Fraction(1, 2),)
 EDGE = table("edge", "src", "dst", keys=["src dst"])

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from sqlrs.query import Query
 from sqlrs.sensitivity.agm import Power, agm_bound
 from sqlrs.sensitivity.global_ import global_sensitivity
-from tests import brute
-from tests.builders import EDGE, PATTERNS, atom, pattern, query, table
+from tests.support import brute
+from tests.support.builders import EDGE, PATTERNS, atom, pattern, query, table
 
 Edge = frozenset[str]
 

@@ -33,10 +33,10 @@ from sqlrs.sensitivity.refined import (
 from sqlrs.sensitivity.residual import residual_sensitivity
 from sqlrs.sensitivity.steps import compile_recursion, components
 from sqlrs.sensitivity.weights import Weights
-from tests import brute
-from tests.builders import EDGE, INTEGER, PATTERNS, atom, pattern, query, table
 from tests.sensitivity.exhaustive import Shape, check
 from tests.sensitivity.shapes import several_tables, shapes
+from tests.support import brute
+from tests.support.builders import EDGE, INTEGER, PATTERNS, atom, pattern, query, table
 
 SHARED = Path(__file__).parents[3] / "shared"
 BAG = table("edge", "src", "dst")

@@ -17,8 +17,8 @@ from sqlrs.sensitivity.bound import Bound
 from sqlrs.sensitivity.residual import Groups, groups, growths, residual_sensitivity
 from sqlrs.sensitivity.search import last_useful
 from sqlrs.sensitivity.weights import Weights
-from tests import brute
-from tests.builders import EDGE, atom, pattern, query, table
+from tests.support import brute
+from tests.support.builders import EDGE, atom, pattern, query, table
 
 Values = Mapping[Members, int]
 

@@ -1,8 +1,9 @@
 """Random SQL on random data as values: what the brute-force oracle needs to judge compiled SQL.
 
-`evaluator` makes an `Evaluate` for `tests.brute`: the opaque conditions of a compiled query are
-trees, whose truth on given values is asked of DuckDB, value by value. `domain` gives every external
-variable values enough, also for texts and arithmetic. `Case.of` compiles SQL against an engine.
+`evaluator` makes an `Evaluate` for `tests.support.brute`: the opaque conditions of a compiled query
+are trees, whose truth on given values is asked of DuckDB, value by value. `domain` gives every
+external variable values enough, also for texts and arithmetic. `Case.of` compiles SQL against an
+engine.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ from sqlrs.query import Constant, Query, Variable
 from sqlrs.residuals.residual import Members, Residuals
 from sqlrs.sensitivity.refined import reached
 from sqlrs.settings import Settings
-from tests import brute
-from tests.special import DAYS, Special, place_of
-from tests.strategies import Row, TinyDatabase
+from tests.support import brute
+from tests.support.special import DAYS, Special, place_of
+from tests.support.strategies import Row, TinyDatabase
 
 TOGETHER = 3
 _TYPES = {

@@ -20,7 +20,7 @@ import duckdb
 from hypothesis import strategies as st
 
 from sqlrs.catalog import Catalog, Column, ColumnType, Family, Table
-from tests.special import DAYS
+from tests.support.special import DAYS
 
 INTEGER = ColumnType(Family.INTEGER, "INTEGER")
 TEXT = ColumnType(Family.TEXT, "VARCHAR")
