@@ -97,6 +97,11 @@ def _connection() -> duckdb.DuckDBPyConnection:
     return duckdb.connect(config={"threads": 1})
 
 
+def count(query: Query, database: brute.Database) -> int:
+    """The count of a compiled query by brute force, its opaque conditions asked of DuckDB."""
+    return brute.count(query, database, evaluate=evaluator(query))
+
+
 def domain(query: Query, database: brute.Database, *, wide: int = 0) -> brute.Domain:
     """Every value that can make a difference; ``wide`` adds integers for arithmetic.
 
@@ -179,7 +184,7 @@ class Case:
             return None
         residuals = compiled.residuals
         wanted = tuple(dict.fromkeys((*residuals.required, *reached(residuals))))
-        by_name = {name: list(rows) for (_, name), rows in database.rows.items()}
+        by_name = database.by_name
         rows = {table.label: by_name[table.name] for table in catalog.tables}
         return cls(residuals, wanted, rows)
 
@@ -189,9 +194,7 @@ class Case:
 
     def count(self, rows: brute.Database | None = None) -> int:
         """The count by brute force."""
-        return brute.count(
-            self.query, self.rows if rows is None else rows, evaluate=evaluator(self.query)
-        )
+        return count(self.query, self.rows if rows is None else rows)
 
     def values(self, rows: brute.Database | None = None, wide: int = 0) -> dict[Members, int]:
         """Every wanted T_E by brute force over every external value."""

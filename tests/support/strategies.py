@@ -58,6 +58,11 @@ class TinyDatabase:
     catalog: Catalog
     rows: dict[tuple[str | None, str], list[Row]]
 
+    @property
+    def by_name(self) -> dict[str, list[Row]]:
+        """The rows as the brute-force oracle wants them: these tables have no schema."""
+        return {name: rows for (_, name), rows in self.rows.items()}
+
 
 @st.composite
 def schemas(draw: Draw, private: bool | None = None, keys: bool | None = None) -> Catalog:
