@@ -74,7 +74,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     return call
 
 
-DATA = [
+DATA: list[str | bytes] = [
     "edge=nowhere.txt",
     "edge=folder.txt",
     "edge=noise.csv",
@@ -82,8 +82,15 @@ DATA = [
     "edge=" + "x" * 5000 + ".txt",
     b"edge=\xff.txt",
 ]
-CONFIGS = ["nowhere.toml", "folder.txt", "noise.toml", "deep.toml", "half.toml", b"\xff.toml"]
-URLS = [
+CONFIGS: list[str | bytes] = [
+    "nowhere.toml",
+    "folder.txt",
+    "noise.toml",
+    "deep.toml",
+    "half.toml",
+    b"\xff.toml",
+]
+URLS: list[str | bytes] = [
     "",
     "nonsense",
     "http://[",

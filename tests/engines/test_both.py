@@ -103,7 +103,7 @@ def test_plain_residuals_of_random_sql(
         both_engines.scalars(map(plain, every_residual(compiled)))
 
 
-TYPES = {
+TYPES: dict[str, tuple[ColumnType, list[object]]] = {
     "big": (ColumnType(Family.INTEGER, "BIGINT"), [-(2**63), 0, 2**63 - 1]),
     "wide": (ColumnType(Family.DECIMAL, "DECIMAL(38,0)"), [-(10**37), 0, 10**38 - 1]),
     "text": (ColumnType(Family.TEXT, "VARCHAR"), ["", "a", "A", "a ", "ä", "%", "\\n", "'"]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from fractions import Fraction
 from itertools import pairwise, product
 
 import duckdb
@@ -167,7 +168,7 @@ def test_wide_numbers_are_ranked_with_their_gaps(engines: dict[str, Direct]) -> 
     rows = on.rows(ranked(exp.select(exp.alias_("v", "value")).from_("probe"), Scale.WIDE, 2))
     places = {str(value): int(str(place)) for value, place in rows}
     found = [places[str(v)] for v in values]
-    expected = [3]
+    expected: list[int | Fraction] = [3]
     for one, other in pairwise(values):
         expected.append(expected[-1] + min(other.place - one.place, 3))
     assert found == expected

@@ -104,8 +104,8 @@ def folds(residuals: Residuals, snapshot: Direct) -> tuple[Fraction, Fraction]:
     """The bound from all values, and from those that seemed enough."""
     fold, engine = fold_of(residuals), Engine(snapshot)
     wanted = (*residuals.required, *reached(residuals))
-    everything = measure(engine, residuals, wanted)  # type: ignore[arg-type]
-    enough = measure_for(fold, engine, residuals, wanted)  # type: ignore[arg-type]
+    everything = measure(engine, residuals, wanted)
+    enough = measure_for(fold, engine, residuals, wanted)
     assert enough.count == everything.count
     return fold(everything.values), fold(enough.values)
 
@@ -144,8 +144,8 @@ def test_small_residuals_of_dense_data_are_left_out(
     listen: Progress = lambda *event: heard.append(event)  # noqa: E731
     wanted = (*residuals.required, *reached(residuals))
     fold, engine = fold_of(residuals), Engine(clique)
-    enough = measure_for(fold, engine, residuals, wanted, progress=listen)  # type: ignore[arg-type]
-    everything = measure(engine, residuals, wanted)  # type: ignore[arg-type]
+    enough = measure_for(fold, engine, residuals, wanted, progress=listen)
+    everything = measure(engine, residuals, wanted)
     assert fold(enough.values) == fold(everything.values)
     assert rounds[0][0] == residuals.query.everything
     assert len(rounds) == 1 and len(rounds[0]) < len(heard)

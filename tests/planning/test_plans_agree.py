@@ -75,8 +75,8 @@ def test_patterns_under_any_statistics(name: str, keyed: bool, on_duckdb: Direct
         else table("any_edge", "src", "dst", nullable="src dst")
     )
     rng = random.Random(name)
-    rows = [(rng.randrange(5), rng.randrange(4)) for _ in range(24)]
-    rows = sorted(set(rows)) if keyed else [*rows, *rows[:8], (None, 1), (2, None)]
+    drawn = [(rng.randrange(5), rng.randrange(4)) for _ in range(24)]
+    rows = sorted(set(drawn)) if keyed else [*drawn, *drawn[:8], (None, 1), (2, None)]
     on_duckdb.fill(edge, rows)
     residuals = Residuals(pattern(SHAPES[name], of=edge))
     wanted = [residuals.of(residuals.query.everything), *residuals.undecided(residuals.required)]

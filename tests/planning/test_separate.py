@@ -55,7 +55,7 @@ def open_flowers(draw: st.DrawFn) -> Residual:
         if kind == "leaf":
             ways = [draw(st.permutations(ends))]
         else:
-            ways = [("x", f"a{i}"), (f"a{i}", f"b{i}")]
+            ways = [["x", f"a{i}"], [f"a{i}", f"b{i}"]]
             names.append(f"a{i}")
         petals += [atom(draw(tables), *way) for way in ways]
         closing.append(atom(draw(tables), *ends))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import combinations
+from typing import Any
 
 import duckdb
 import psycopg
@@ -121,14 +122,14 @@ def test_equal_to_brute_force(
             assert on.scalar(statement_of(Domain(residual), "duckdb")) == expected
 
 
-def between(kind: ColumnType, **more: object) -> Query:
+def between(kind: ColumnType, **more: Any) -> Query:
     """The issue's shape: a.x < m.z and m.z < a.v."""
     a = table("a", "id", "x", "v", keys=["id"], types={"x": kind, "v": kind})
     m = table("m", "z", "y", types={"z": kind, "y": kind})
-    return query(atom(a, "id", "x", "v"), atom(m, "z", "y"), **more)  # type: ignore[arg-type]
+    return query(atom(a, "id", "x", "v"), atom(m, "z", "y"), **more)
 
 
-SHAPES = {
+SHAPES: dict[str, dict[str, Any]] = {
     "rows": {"less": [("x", "z"), ("z", "v")]},
     "distinct": {"less": [("x", "z"), ("z", "v")], "distinct": "id"},
     "chain": {"less": [("x", "z"), ("z", "y")], "at_most": [("y", "v")]},

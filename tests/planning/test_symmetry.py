@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import duckdb
 import psycopg
@@ -145,7 +146,7 @@ REPEATS = st.shared(st.sampled_from([1, 1, 2]), key="repeats")
 
 @st.composite
 def rows_of(draw: st.DrawFn, of: Table) -> list[tuple[object, ...]]:
-    values = st.integers(8, 12) if of.keys else NUMBERS
+    values: st.SearchStrategy[Any] = st.integers(8, 12) if of.keys else NUMBERS
     if of is NAMED:
         values = values.map(str)
     columns = [values, values] + [st.sampled_from([None, 1, 2])] * (len(of.columns) - 2)
@@ -153,7 +154,7 @@ def rows_of(draw: st.DrawFn, of: Table) -> list[tuple[object, ...]]:
     return sorted(set(rows)) if of.keys else rows
 
 
-def check(whole: Query, of: Table, rows: list[tuple[object, ...]], snapshot: Direct) -> None:
+def check(whole: Query, of: Table, rows: Sequence[tuple[object, ...]], snapshot: Direct) -> None:
     snapshot.fill(of, rows)
     residual = everything(whole)
     total = ordered(Problem.of(residual), PLANNER)

@@ -93,7 +93,7 @@ def test_the_demo_answers(tmp_path: Path) -> None:
         }
 
         def run(script: str) -> None:
-            command = ["sh", ROOT / "docker" / script]
+            command: list[str | Path] = ["sh", ROOT / "docker" / script]
             subprocess.run(command, env=environment, check=True, cwd=ROOT, capture_output=True)
 
         desk = Desk(server, url)

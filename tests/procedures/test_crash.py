@@ -53,8 +53,10 @@ def crashing() -> Iterator[Desk]:
 def answers_before_the_kill(desk: Desk, victim: str, draw: random.Random) -> int:
     """Let a client ask until it, or its server process, is killed; how many answers it saw."""
     command = [sys.executable, "-c", CLIENT, desk.url_of("ada")]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
-    with subprocess.Popen(command, cwd=ROOT, **pipes) as client:  # type: ignore[call-overload]
+    with subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as client:
+        assert client.stdout is not None
         ready, backend = client.stdout.readline().split()
         assert ready == "ready"
         assert client.stdout.readline().startswith("answer")

@@ -115,9 +115,8 @@ def test_six_atoms_on_three_tables(beta: str, step: int, last: int) -> None:
     polynomials = [list(p.items()) for p in expanded(residuals, values)]
 
     def at(x: int, y: int, z: int) -> Fraction:
-        return weights[x + y + z] * max(
-            sum(c * x**i * y**j * z**k for (i, j, k), c in p) for p in polynomials
-        )
+        most = max(sum(c * x**i * y**j * z**k for (i, j, k), c in p) for p in polynomials)
+        return weights[x + y + z] * Fraction(most)
 
     # A grid over the whole range, then every vector around the best of the grid.
     grid = list(product(range(0, last, step), repeat=3))

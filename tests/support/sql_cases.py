@@ -117,7 +117,8 @@ def domain(query: Query, database: brute.Database, *, wide: int = 0) -> brute.Do
             near = {v + n for v in occurring for n in range(-TOGETHER, TOGETHER + 1)}
             found: list[object] = sorted({*near, *(range(-wide, wide + 1) if wide else ())})
         elif any(isinstance(v, Special) for v in occurring):
-            places = {place_of(v) + n for v in occurring for n in range(-TOGETHER, TOGETHER + 1)}
+            known = {place for v in occurring if (place := place_of(v)) is not None}
+            places = {place + n for place in known for n in range(-TOGETHER, TOGETHER + 1)}
             found = [Special("?", place, True) for place in sorted(places)]
         elif family is Family.DATE:
             steps = [timedelta(days=n) for n in range(-TOGETHER, TOGETHER + 1)]
@@ -138,7 +139,7 @@ def _occurring(query: Query, database: brute.Database, family: Family) -> list[A
         if term.type.family is family
         for row in database[atom.table.label]
     }
-    constants = {
+    constants: set[Any] = {
         side.value
         for p in query.comparisons
         for side in (p.left, p.right)
@@ -146,7 +147,7 @@ def _occurring(query: Query, database: brute.Database, family: Family) -> list[A
     }
     if family is Family.FLOAT:
         constants = {float(str(value)) for value in constants}
-    return sorted((found | constants) - {None})  # type: ignore[type-var]
+    return sorted((found | constants) - {None})
 
 
 def _dense(values: list[Any]) -> list[object]:
@@ -215,13 +216,14 @@ class Case:
 def universe(tables: Iterable[Table]) -> dict[str, list[Row]]:
     """Every row a neighbour may add: the values of the strategies and some beyond."""
     found = {}
+    of_family: dict[Family, list[object]] = {
+        Family.TEXT: ["o", "p", "pa", "q"],
+        Family.DATE: list(DAYS.values),
+    }
     for table in tables:
         choices: list[Sequence[object]] = []
         for column in table.columns:
-            values: list[object] = {
-                Family.TEXT: ["o", "p", "pa", "q"],
-                Family.DATE: list(DAYS.values),
-            }.get(column.type.family, [-1, 0, 1, 2, 3])
+            values = of_family.get(column.type.family, [-1, 0, 1, 2, 3])
             choices.append([*values, None] if column.nullable else values)
         found[table.label] = list(product(*choices))
     return found

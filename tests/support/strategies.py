@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import duckdb
 from hypothesis import strategies as st
@@ -33,6 +33,7 @@ _DATES = ["DATE '2024-02-28'", "'2024-02-29'", "DATE '2024-03-01'"]
 _LITERALS = {INTEGER: _NUMBERS, TEXT: _TEXTS, DATE: _DATES}
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 Row = tuple[Any, ...]
+Option = TypeVar("Option")
 
 
 @dataclass(frozen=True)
@@ -147,8 +148,9 @@ class _Writer:
         self.tables: list[Table] = []
         self.ctes: list[str] = []
 
-    def pick(self, *options: Any) -> Any:
-        return self.draw(st.sampled_from(list(options)))
+    def pick(self, *options: Option) -> Option:
+        picked: Option = self.draw(st.sampled_from(list(options)))
+        return picked
 
     def chance(self) -> bool:
         return bool(self.draw(st.booleans()))
@@ -235,13 +237,12 @@ class _Writer:
         return "{} = {}".format(*self.pick(*pairs)) if pairs else "TRUE"
 
     def condition(self) -> str:
-        forms = [self.between_columns, lambda: self.filter(self.columns)]
+        forms: list[Callable[[], str]] = [self.between_columns, lambda: self.filter(self.columns)]
         if self.features.comparisons:
             forms.append(self.comparison)
         if self.features.generals:
             forms.append(self.general)
-        text: str = self.pick(*forms)()
-        return text
+        return self.pick(*forms)()
 
     def between_columns(self) -> str:
         one, kind = self.pick(*self.columns)
