@@ -13,7 +13,7 @@ from sqlrs.proxy.config import ProxyConfig
 from sqlrs.proxy.logs import log
 from sqlrs.proxy.metrics import Metrics
 from sqlrs.proxy.policy.decisions import Policy
-from sqlrs.proxy.policy.gates import CountGate, RateGate
+from sqlrs.proxy.policy.gates import CountGate, RateGate, StepGate
 from sqlrs.proxy.policy.guesses import GuessGate
 from sqlrs.proxy.protocol.tls import Tls
 from sqlrs.proxy.readers import Readers
@@ -64,6 +64,7 @@ class Service:
             workers=self.config.readers,
             seconds=limits.reading_seconds,
         )
+        self.steps = StepGate()
         self._turns: dict[str, asyncio.Semaphore] = {}
 
     def backend_failed(self, analyst: str, problem: Exception) -> None:
