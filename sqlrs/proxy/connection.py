@@ -217,7 +217,8 @@ class Connection:
                 return await self._backend(self._service.backend.remaining, self.analyst)
             case effects.History():
                 rows = self._service.config.limits.history_rows
-                return await self._backend(self._service.backend.history, self.analyst, rows)
+                async with self._service.journal(self.analyst):
+                    return await self._backend(self._service.backend.history, self.analyst, rows)
         return None
 
     def _reply(self, data: bytes) -> None:

@@ -65,6 +65,7 @@ class Service:
             seconds=limits.reading_seconds,
         )
         self.steps = StepGate()
+        self._journals: dict[str, asyncio.Lock] = {}
         self._turns: dict[str, asyncio.Semaphore] = {}
 
     def backend_failed(self, analyst: str, problem: Exception) -> None:
@@ -72,6 +73,10 @@ class Service:
         self.metrics.count("sqlrs_backend_failures_total")
         code = problem.code if isinstance(problem, SqlrsError) else failed().code
         log("backend_failed", "error", analyst=analyst, code=code, reason=type(problem).__name__)
+
+    def journal(self, analyst: str) -> asyncio.Lock:
+        """Who reads an analyst's history: a long one keeps a thread and the interpreter busy."""
+        return self._journals.setdefault(analyst, asyncio.Lock())
 
     def turn(self, analyst: str) -> asyncio.Semaphore:
         """Whose turn it is among one analyst's counts: nobody takes all workers."""
