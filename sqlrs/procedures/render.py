@@ -65,7 +65,8 @@ def install_script(definition: Definition, grants: Grants) -> str:
         _text("begin"),
         _filled("owner", owner_text=Literal(grants.owner)),
         _filled("schema", owner_text=Literal(grants.owner)),
-        _roles(definition, grants),
+        _checked("check_roles", definition, grants, roles=_texts(grants.roles)),
+        _checked("check_members", definition, grants),
         *(
             _filled(
                 "read_table",
@@ -143,12 +144,12 @@ def _function(definition: Definition) -> str:
     return created
 
 
-def _roles(definition: Definition, grants: Grants) -> str:
-    """The check that those who are served have no other way to the private tables."""
+def _checked(name: str, definition: Definition, grants: Grants, **parts: Composable) -> str:
+    """A check of roles: nobody who is served, or not meant, has a way to the private tables."""
     private = [table for table in definition.tables if table.private]
     return _filled(
-        "check_roles",
-        roles=_texts(grants.roles),
+        name,
+        **parts,
         owner_text=Literal(grants.owner),
         schemas=_texts(table.schema or "public" for table in private),
         tables=_texts(table.name for table in private),

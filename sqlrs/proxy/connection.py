@@ -37,6 +37,8 @@ from sqlrs.proxy.worker import Written
 
 _Result = TypeVar("_Result")
 
+# How many rows are forwarded before others have their turn: about a millisecond's work.
+_ROWS_AT_ONCE = 64
 _CANCELLED = "canceling statement due to user request"
 _SHUTTING_DOWN = "terminating connection: the proxy is shutting down"
 _STOPPED = fatal("57P01", _SHUTTING_DOWN)
@@ -163,6 +165,9 @@ class Connection:
                 continue
             self._busy = True
             try:
+                await self._service.steps.step(self.analyst)
+                if session.ignores(frame):
+                    continue
                 if not await self._perform(session.handle(decode(frame))):
                     return
             finally:
@@ -212,7 +217,8 @@ class Connection:
                 return await self._backend(self._service.backend.remaining, self.analyst)
             case effects.History():
                 rows = self._service.config.limits.history_rows
-                return await self._backend(self._service.backend.history, self.analyst, rows)
+                async with self._service.journal(self.analyst):
+                    return await self._backend(self._service.backend.history, self.analyst, rows)
         return None
 
     def _reply(self, data: bytes) -> None:
@@ -253,9 +259,13 @@ class Connection:
         seconds = self._service.config.limits.send_seconds
 
         async def forward() -> Frame:
+            rows = 0
             async for frame in shadow.stream(data):
                 if frame.kind != b"D":
                     return frame
+                if rows % _ROWS_AT_ONCE == 0:
+                    await self._service.steps.step(self.analyst)
+                rows += 1
                 self._wire.write(pack(*frame))
                 await self._wire.drain(seconds)
             raise ShadowLost

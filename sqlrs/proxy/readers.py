@@ -18,6 +18,7 @@ from sqlrs.proxy.worker import HEADER, Compiles, Done, Job, Plans, Setup, Writte
 from sqlrs.refusals import REFUSALS
 
 _Value = TypeVar("_Value")
+_Text = tuple[str, str]
 
 _PROGRAM = "from sqlrs.proxy.worker import main; main()"
 _START_SECONDS = 60.0
@@ -39,9 +40,10 @@ class Readers:
         self._all: set[_Worker] = set()
         self._starting: set[asyncio.Task[None]] = set()
         self._turns: dict[str, asyncio.Semaphore] = {}
-        # What passed once passes again: policy and schema stay as they are.
-        self._plans: OrderedDict[str, list[Plan]] = OrderedDict()
-        self._compiled: OrderedDict[str, None] = OrderedDict()
+        # What passed once passes again: policy and schema stay as they are. Each analyst's own
+        # texts: how long another's text takes would tell whether somebody has asked it before.
+        self._plans: OrderedDict[_Text, list[Plan]] = OrderedDict()
+        self._compiled: OrderedDict[_Text, None] = OrderedDict()
 
     def start(self) -> None:
         """Begin to start the workers; jobs wait for the first."""
@@ -59,17 +61,17 @@ class Readers:
 
     async def plans(self, analyst: str, sql: str) -> list[Plan]:
         """The statements of a text and what may happen to each."""
-        known = self._plans.get(sql)
+        known = self._plans.get((analyst, sql))
         if known is None:
             known = cast(list[Plan], await self._run(analyst, Plans(sql)))
-            _remember(self._plans, sql, known)
+            _remember(self._plans, (analyst, sql), known)
         return known
 
     async def check(self, analyst: str, sql: str) -> None:
         """Whether the backend would refuse a text; it raises the refusal."""
-        if sql not in self._compiled:
+        if (analyst, sql) not in self._compiled:
             await self._run(analyst, Compiles(sql))
-            _remember(self._compiled, sql, None)
+            _remember(self._compiled, (analyst, sql), None)
 
     async def write(self, analyst: str, job: Written) -> str:
         """The statement with its parameters written into it."""
@@ -178,9 +180,9 @@ class _Worker:
         await self._process.wait()
 
 
-def _remember(known: OrderedDict[str, _Value], sql: str, value: _Value) -> None:
-    if len(sql) <= _LONGEST_REMEMBERED:
-        known[sql] = value
+def _remember(known: OrderedDict[_Text, _Value], text: _Text, value: _Value) -> None:
+    if len(text[1]) <= _LONGEST_REMEMBERED:
+        known[text] = value
         if len(known) > _REMEMBERED:
             known.popitem(last=False)
 

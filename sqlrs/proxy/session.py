@@ -96,6 +96,10 @@ class Session:
         # A name that no client can guess: the proxy's own statements stay out of its way.
         self._own = f"sqlrs_{secrets.token_hex(8)}"
 
+    def ignores(self, frame: Frame) -> bool:
+        """Whether a message is passed over unread: after an error all are, up to Sync."""
+        return self._skipping and frame.kind not in (b"S", b"X")
+
     def handle(self, message: Message) -> Steps:
         """Everything that one message causes."""
         match message:

@@ -174,6 +174,20 @@ def test_an_owner_with_powers_is_refused(desk: Desk) -> None:
         install(desk.url, desk.define(), Grants(owner="postgres"))
 
 
+def test_an_owner_that_a_stranger_can_act_as_is_refused(desk: Desk) -> None:
+    desk.analyst("mallory")
+    desk.run("DROP ROLE IF EXISTS made_before, middle")
+    desk.run("CREATE ROLE made_before; CREATE ROLE middle")
+    desk.run("GRANT made_before TO middle WITH ADMIN OPTION; GRANT middle TO mallory")
+    grants = Grants("made_before", (desk.analyst("ada"),))
+    with pytest.raises(UsageError, match="mallory can act as made_before"):
+        install(desk.url, desk.define(), grants)
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        desk.run("SELECT count(*) FROM edge", "mallory")
+    desk.run("REVOKE made_before FROM middle")
+    install(desk.url, desk.define(), grants)
+
+
 def test_an_installer_needs_no_superuser(desk: Desk) -> None:
     desk.run("DROP ROLE IF EXISTS keeper")
     desk.run(f"CREATE ROLE keeper LOGIN CREATEROLE PASSWORD '{PASSWORD}'")
@@ -185,6 +199,8 @@ def test_an_installer_needs_no_superuser(desk: Desk) -> None:
     grants = Grants("another_owner", ("ada",), Decimal(5), Decimal(5))
     install(desk.url_of("keeper"), desk.define(), grants)
     install(desk.url_of("keeper"), desk.define(), grants)
+    # Who owns the tables may act as the owner: a superuser installs after it.
+    install(desk.url, desk.define(), grants)
     desk.ask("1")
     assert desk.spent() == {"ada": 1, "data": 1}
     uninstall_everything(desk.url_of("keeper"))

@@ -105,6 +105,18 @@ def test_the_owner_of_the_database_is_refused(way: Desk) -> None:
     way.run(f"ALTER DATABASE {name} OWNER TO postgres")
 
 
+def test_who_may_copy_the_database_is_refused(way: Desk) -> None:
+    name = way.url.rpartition("/")[2]
+    way.run("ALTER ROLE way CREATEDB")
+    way.install(roles=["way"])
+    way.run(f"ALTER DATABASE {name} IS_TEMPLATE true")
+    try:
+        with pytest.raises(UsageError, match="role way may copy this database"):
+            way.install(roles=["way"])
+    finally:
+        way.run(f"ALTER DATABASE {name} IS_TEMPLATE false")
+
+
 def test_rights_on_public_tables_do_not_matter(way: Desk) -> None:
     way.run("CREATE TABLE place (id int PRIMARY KEY); GRANT SELECT ON place TO way")
     query = "SELECT count(*) FROM edge JOIN place ON edge.src = place.id"

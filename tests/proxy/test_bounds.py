@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import select
 import signal
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -69,7 +71,39 @@ def leave_at_once(connection: psycopg.Connection, turn: int) -> None:
     connection.close()
 
 
-ATTACKS = {"2 and 3": read_for_ever, "8": prepare_much, "leaving": leave_at_once}
+def take_rows(connection: psycopg.Connection, turn: int) -> None:
+    """A billion short rows, taken off the wire as fast as they come."""
+    connection.pgconn.send_query(b"SELECT generate_series(1, 1000000000)")
+    until = time.monotonic() + SECONDS
+    with socket.socket(fileno=os.dup(connection.pgconn.socket)) as wire:
+        while time.monotonic() < until:
+            if select.select([wire], [], [], 0.1)[0] and not wire.recv(1 << 20):
+                break
+    connection.close()
+
+
+def flush_much(connection: psycopg.Connection, turn: int) -> None:
+    """Messages that need nobody's answer and are no statements."""
+    for _ in range(20_000):
+        connection.pgconn.send_flush_request()
+    connection.pgconn.flush()
+
+
+def bind_much(connection: psycopg.Connection, turn: int) -> None:
+    """Long messages behind an error, which are passed over until the next Sync."""
+    if not turn:
+        connection.pgconn.enter_pipeline_mode()
+    connection.pgconn.send_query_prepared(b"unknown", [None] * 65535)
+
+
+ATTACKS = {
+    "2 and 3": read_for_ever,
+    "8": prepare_much,
+    "leaving": leave_at_once,
+    "rows": take_rows,
+    "flushes": flush_much,
+    "parameters": bind_much,
+}
 
 
 @contextlib.contextmanager

@@ -58,6 +58,16 @@ class Reader:
         value: int = _UINT32.unpack(self.take(4))[0]
         return value
 
+    def int16s(self) -> tuple[int, ...]:
+        """A number and that many signed 16-bit integers, all in one go."""
+        count = self.count16()
+        return struct.unpack(f"!{count}h", self.take(2 * count))
+
+    def uint32s(self) -> tuple[int, ...]:
+        """A number and that many object identifiers, all in one go."""
+        count = self.count16()
+        return struct.unpack(f"!{count}I", self.take(4 * count))
+
     def raw_string(self) -> bytes:
         """A string up to its zero byte, not decoded."""
         end = self._body.find(b"\0", self._at)

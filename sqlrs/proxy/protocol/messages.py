@@ -107,6 +107,8 @@ Message = (
     | CopyMessage
 )
 
+# A statement has fewer tokens than twice as many; reading many more keeps everybody waiting.
+_MAX_VALUES = 5000
 _EMPTY: dict[bytes, Message] = {b"S": Sync(), b"H": Flush(), b"X": Terminate()}
 
 
@@ -124,12 +126,11 @@ def _decode(kind: bytes, reader: Reader) -> Message:
             return Query(reader.string())
         case b"P":
             name, sql = reader.string(), reader.string()
-            return Parse(name, sql, tuple(reader.uint32() for _ in range(reader.count16())))
+            return Parse(name, sql, reader.uint32s())
         case b"B":
             portal, statement = reader.string(), reader.string()
             formats = _formats(reader)
-            values = tuple(reader.value() for _ in range(reader.count16()))
-            return Bind(portal, statement, formats, values, _formats(reader))
+            return Bind(portal, statement, formats, _values(reader), _formats(reader))
         case b"D":
             return Describe(_target(reader), reader.string())
         case b"E":
@@ -148,10 +149,17 @@ def _decode(kind: bytes, reader: Reader) -> Message:
 
 
 def _formats(reader: Reader) -> tuple[int, ...]:
-    formats = tuple(reader.int16() for _ in range(reader.count16()))
+    formats = reader.int16s()
     if not set(formats) <= {0, 1}:
         raise ProtocolViolation("unknown format code")
     return formats
+
+
+def _values(reader: Reader) -> tuple[bytes | None, ...]:
+    count = reader.count16()
+    if count > _MAX_VALUES:
+        raise ProtocolViolation("more parameters than a statement can have")
+    return tuple(reader.value() for _ in range(count))
 
 
 def _target(reader: Reader) -> bytes:
