@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from sqlrs.compiler.conditions import reads_values_only
+from sqlrs.compiler.conditions import by_value
 from sqlrs.compiler.difference_bounds import Closure, Distance, position
 from sqlrs.compiler.equalities import behave_alike
 from sqlrs.compiler.literals import write, write_typed
@@ -80,8 +80,7 @@ def _exchangeable(general: General, one: Variable, other: Term) -> bool:
         return True
     if one.type != other.type:
         return False
-    by_value = isinstance(general.condition, exp.Expr) and reads_values_only(general.condition)
-    return values_of(one.type).one_form or by_value
+    return values_of(one.type).one_form or by_value(general)
 
 
 def _merged(query: Query, old: Variable, new: Term) -> Query:
