@@ -2,13 +2,13 @@
 
 `attack` draws tables whose columns share one type full of special values, texts that join, compare,
 list and group these columns, and databases one row apart. It asks the owner's side of sqlrs and the
-engine itself, and tells what breaks: a count that is not the engine's own, a failure that the engine
-does not have, a count that moves by more than S, or an S that is not smooth.
+engine itself, and tells what breaks: a count that is not the engine's own, a failure that the
+engine does not have, a count that moves by more than S, or an S that is not smooth.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from random import Random
@@ -79,13 +79,14 @@ TYPES: dict[str, dict[str, tuple[str, ...]]] = {
         "numrange": ("'[1,2]'", "'[1.0,2.0]'", "'empty'"),
     },
 }
+_MOOD = "CREATE TYPE mood AS ENUM ('z', 'a')"
 _SET_UP = {
-    "duckdb": "CREATE TYPE mood AS ENUM ('z', 'a')",
-    "postgres": """
-        CREATE EXTENSION IF NOT EXISTS citext;
-        CREATE COLLATION ci (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
-        CREATE TYPE mood AS ENUM ('z', 'a')
-    """,
+    "duckdb": (_MOOD,),
+    "postgres": (
+        _MOOD,
+        "CREATE EXTENSION citext",
+        "CREATE COLLATION ci (provider = icu, locale = 'und-u-ks-level2', deterministic = false)",
+    ),
 }
 _TABLES = ("a", "b", "c")
 
@@ -103,10 +104,9 @@ class Break:
 class _Database:
     """One schema on one engine, filled again and again."""
 
-    def __init__(self, engine: str, target: Target, random: Random) -> None:
+    def __init__(self, target: Target, random: Random, kind: str, values: Sequence[str]) -> None:
         self.target, self.random = target, random
-        self.type = random.choice(sorted(TYPES[engine]))
-        self.values = TYPES[engine][self.type]
+        self.type, self.values = kind, values
         for table in _TABLES:
             null = random.choice(["", "", "NOT NULL"])
             key = random.choice(["", "PRIMARY KEY"])
@@ -186,13 +186,26 @@ class _Database:
         return found.count, found.value
 
 
-def attack(engine: str, target: Target, seed: int, schemas: int, texts: int) -> Iterator[Break]:
+def attack(
+    engine: str,
+    target: Target,
+    seed: int,
+    *,
+    schemas: int,
+    texts: int,
+    types: Sequence[str] | None = None,
+) -> Iterator[Break]:
     """Draw so many schemas and so many answered texts on each; yield what breaks."""
     random = Random(seed)
-    for statement in _SET_UP[engine].split(";"):
-        (target.execute if engine == "duckdb" else target.execute)(statement)  # type: ignore[arg-type]
+    for statement in _SET_UP[engine]:
+        if isinstance(target, duckdb.DuckDBPyConnection):
+            target.execute(statement)
+        else:
+            target.execute(statement.encode())
+    known = TYPES[engine]
     for _ in range(schemas):
-        database = _Database(engine, target, random)
+        kind = random.choice(sorted(known) if types is None else types)
+        database = _Database(target, random, kind, known[kind])
         left = texts
         for _ in range(6 * texts):
             database.fill()
