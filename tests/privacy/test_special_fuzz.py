@@ -36,4 +36,7 @@ def test_nothing_breaks_on_duckdb(seed: int) -> None:
 @pytest.mark.parametrize("seed", [1, 2, 3, 4])
 def test_nothing_breaks_on_postgres(postgres_db: str, seed: int) -> None:
     with psycopg.connect(postgres_db, autocommit=True) as connection:
-        assert not list(attack("postgres", connection, seed, schemas=40, texts=10))
+        try:
+            assert not list(attack("postgres", connection, seed, schemas=40, texts=10))
+        except psycopg.errors.FeatureNotSupported:
+            pytest.skip("this server has no citext, or no ICU")
