@@ -21,9 +21,11 @@ class Family(Enum):
     TIMESTAMP_TZ = "timestamp with time zone"
     BOOLEAN = "boolean"
     OTHER = "other"
+    OPAQUE = "opaque"
+    """Not even equal values, or NULL, can be told: such a column is in the table and not asked."""
 
 
-_ORDERED = frozenset(Family) - {Family.BOOLEAN, Family.OTHER}
+_ORDERED = frozenset(Family) - {Family.BOOLEAN, Family.OTHER, Family.OPAQUE}
 _APART = frozenset({Family.FLOAT, Family.OTHER})
 
 # Each distance takes so many steps: without an end to it a release would.

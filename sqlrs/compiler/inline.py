@@ -21,9 +21,11 @@ from sqlrs.compiler.flat import (
 )
 from sqlrs.compiler.from_items import Columns, FromItem, alias_name, joined, named, renamed
 from sqlrs.compiler.hints import instead_of_negation, instead_of_selected
+from sqlrs.compiler.literals import is_literal
 from sqlrs.compiler.names import Relation, Scope, find_table, fold, fold_stored, home_of, qualifiers
 from sqlrs.compiler.parse import ParsedSelect, parse
 from sqlrs.compiler.source import Source
+from sqlrs.dialects import dialect_named
 from sqlrs.effort import spend
 from sqlrs.errors import QueryRefused
 from sqlrs.trees.naming import free_name
@@ -298,12 +300,22 @@ class _Inliner:
                 spend(len(every))
                 columns += every
             else:
-                value = self._resolve(output.unalias(), scope)
+                value = self._with_type(self._resolve(output.unalias(), scope))
                 name = output.args.get("alias") if isinstance(output, exp.Alias) else None
                 if name is None and isinstance(output, exp.Column):
                     name = output.this
                 columns.append((fold(name, self.source.dialect) if name else None, value))
         return tuple(columns)
+
+    def _with_type(self, value: exp.Expr) -> exp.Expr:
+        """A column of a subquery is a text for good, whatever it is set against outside."""
+        plain = isinstance(value.unnest(), exp.Literal) and value.unnest().is_string
+        if not plain or not dialect_named(self.source.dialect).texts_take_on_types:
+            return value
+        typed = exp.cast(value.unnest(), "text")
+        span = self.source.span(value)
+        stand_at(typed, span.start, span.end - 1)
+        return typed
 
     def _all_columns_of(self, star: exp.Column, scope: Scope) -> Columns:
         alias, schema = qualifiers(star, self.source.dialect)
@@ -374,6 +386,7 @@ class _Inliner:
             known = scope.column(column, self.source)
             # Before the copy: the columns of a chain of derived tables double from one to the next.
             spend_on(known)
+            self._check_listed(column, known)
             meaning = operand(known)
             span = self.source.span(column)
             stand_at(meaning, span.start, span.end - 1, alone=False)
@@ -381,6 +394,13 @@ class _Inliner:
                 return meaning
             swap(column, meaning)
         return tree
+
+    def _check_listed(self, column: exp.Column, known: exp.Expr) -> None:
+        """Refuse a literal of a subquery in a list: there it would take on the list's type."""
+        listed = isinstance(column.parent, exp.In) and column.arg_key == "expressions"
+        if listed and is_literal(known) and dialect_named(self.source.dialect).texts_take_on_types:
+            hint = "write the value itself, or compare with = and OR"
+            raise self.source.refusal("unsupported", column, hint=hint)
 
     def _check_scalar(self, node: exp.Expr) -> None:
         if isinstance(node, exp.Exists | exp.Select | exp.Subquery):

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from sqlglot import exp
 
-from sqlrs.catalog import Catalog
+from sqlrs.catalog import Catalog, Family
 from sqlrs.compiler.conditions import Reference, as_column, reference
 from sqlrs.compiler.flat import FlatQuery, Occurrence
 from sqlrs.compiler.growth_of_text import check_growth
@@ -28,6 +28,7 @@ def lower(parsed: ParsedSelect, catalog: Catalog) -> Query:
     One that can never be true keeps a filter FALSE, which sqlrs.compiler.simplify recognises.
     """
     flat = inline(parsed, catalog)
+    _refuse_opaque(flat)
     check_growth(flat.conditions, flat.source)
     placed = Placement(flat, sort_conditions(flat))
     distinct = _output(flat, placed)
@@ -41,6 +42,26 @@ def lower(parsed: ParsedSelect, catalog: Catalog) -> Query:
         tuple(placed.generals),
         distinct,
     )
+
+
+def _refuse_opaque(flat: FlatQuery) -> None:
+    """Refuse columns whose equality, or whose NULLs, are not those of values."""
+    types = {
+        (occurrence.alias, column.name): column.type
+        for occurrence in flat.occurrences
+        for column in occurrence.table.columns
+        if column.type.family is Family.OPAQUE
+    }
+    for condition in (*flat.conditions, *(flat.distinct or ())) if types else ():
+        for column in condition.find_all(exp.Column):
+            if reference(column) in types:
+                name = types[reference(column)].name
+                raise flat.source.refusal(
+                    "type_mismatch",
+                    column,
+                    f"values of type {name} have no plain equality",
+                    "the owner can store what matters of it in columns of plain types",
+                )
 
 
 def _refuse_too_many(kind: str, number: int, most: int, flat: FlatQuery) -> None:

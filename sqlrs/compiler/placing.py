@@ -31,6 +31,7 @@ from sqlrs.compiler.conditions import (
 )
 from sqlrs.compiler.flat import FlatQuery
 from sqlrs.compiler.sorting import Relation, Sorted
+from sqlrs.dialects import dialect_named
 from sqlrs.errors import QueryRefused
 from sqlrs.query import Comparison, Constant, Filter, General, Inequality, Term, Variable
 from sqlrs.trees.constants import data_type, literal, typed_literal
@@ -79,7 +80,7 @@ class Placement:
         types = {self.equal.type_of(place) for place in places}
         if left == _aliases(condition) or len(_aliases(condition)) == 1:
             return
-        if never_fails(condition, types):
+        if self._never_fails(condition, types):
             return
         for place, constant in constants.items():
             if place[0] not in left and constant is not None:
@@ -98,7 +99,8 @@ class Placement:
         for found in self.filters[alias]:
             condition = cast(exp.Expr, found.condition)
             types = {self.equal.type_of((alias, column)) for column in found.columns}
-            (safe if never_fails(condition, types) else risky).append((condition, found))
+            fails = not self._never_fails(condition, types, alias)
+            (risky if fails else safe).append((condition, found))
         safe.sort(key=lambda pair: pair[0].sql(self.flat.source.dialect))
         guards = [*self._guards[alias], *self._equalities(alias), *(c for c, _ in safe)]
         return (*(found for _, found in safe), *_guarded([c for c, _ in risky], guards))
@@ -145,7 +147,7 @@ class Placement:
             condition = relation.kind(this=column_at(relation.left), expression=written)
         types = {self.equal.type_of(place) for place in relation.columns}
         inside = len({alias for alias, _ in relation.columns}) == 1
-        if inside and never_fails(condition, types):
+        if inside and self._never_fails(condition, types):
             self._guards[relation.left[0]].append(over_bare_columns(condition))
 
     def _right(self, relation: Relation) -> Term:
@@ -210,7 +212,7 @@ class Placement:
         written = {place: constant for place, constant in constants.items() if constant is not None}
         # Each literal has the very type of its column, so only forms of one value can differ.
         if not (
-            reads_values_only(condition)
+            reads_values_only(condition, self._type_of)
             or all(values_of(constant.type).one_form for constant in written.values())
         ):
             raise self._unlike(condition, *written)
@@ -226,7 +228,8 @@ class Placement:
         members = {place: self.equal.members(place) for place in references(condition)}
         found = []
         types = {self.equal.type_of(p) for equal in members.values() for p in equal}
-        if any(len(equal) > 1 for equal in members.values()) and never_fails(condition, types):
+        joined = any(len(equal) > 1 for equal in members.values())
+        if joined and self._never_fails(condition, types):
             for occurrence in self.flat.occurrences:
                 moved = {
                     place: place if place[0] == occurrence.alias else own
@@ -241,7 +244,7 @@ class Placement:
     def _same_meaning(self, condition: exp.Expr, moved: dict[Reference, Reference]) -> bool:
         return all(
             old == new
-            or _exchangeable(condition, {self.equal.type_of(old), self.equal.type_of(new)})
+            or self._exchangeable(condition, {self.equal.type_of(old), self.equal.type_of(new)})
             for old, new in moved.items()
         )
 
@@ -260,7 +263,7 @@ class Placement:
         named = exp.Placeholder(this=names[self._variable(place)])
         members = self.equal.members(place)
         types = {self.equal.type_of(equal) for equal in members}
-        if len(members) == 1 or _exchangeable(condition, types):
+        if len(members) == 1 or self._exchangeable(condition, types):
             return named
         own = self.equal.type_of(place)
         # A residual may hold a narrower column in its place, whose every value fits this type.
@@ -277,6 +280,29 @@ class Placement:
             "compare the values, not their text, or let the owner store both in one type",
         )
 
+    def _never_fails(
+        self, condition: exp.Expr, types: set[ColumnType], alias: str | None = None
+    ) -> bool:
+        """Whether it can be tried on every row; ``alias`` is the atom whose bare columns it has."""
+
+        def type_of(column: exp.Expr) -> ColumnType:
+            return self._type_of(column if alias is None else column_at((alias, column.name)))
+
+        return never_fails(condition, types, type_of, dialect_named(self.flat.source.dialect))
+
+    def _type_of(self, column: exp.Expr) -> ColumnType:
+        return self.equal.type_of(reference(cast(exp.Column, column)))
+
+    def _exchangeable(self, condition: exp.Expr, types: set[ColumnType]) -> bool:
+        """Whether equal values of these types give the condition the same value, no new failure."""
+        if len(types) == 1:
+            return reads_values_only(condition, self._type_of) or behave_alike(types)
+        if all(t.family is Family.INTEGER for t in types):
+            return compares_whole_numbers(condition)
+        if all(t.family is Family.DECIMAL and not is_wide(t) for t in types):
+            return compares_numbers(condition)
+        return behave_alike(types)
+
     def _variable(self, place: Reference) -> Variable:
         term = self.terms[place]
         if isinstance(term, Constant):
@@ -292,17 +318,6 @@ class Placement:
     def _never(self) -> None:
         first = self.flat.occurrences[0].alias
         self.filters[first][Filter(exp.false(), frozenset())] = None
-
-
-def _exchangeable(condition: exp.Expr, types: set[ColumnType]) -> bool:
-    """Whether equal values of these types give the condition the same value and no new failure."""
-    if len(types) == 1:
-        return reads_values_only(condition) or behave_alike(types)
-    if all(t.family is Family.INTEGER for t in types):
-        return compares_whole_numbers(condition)
-    if all(t.family is Family.DECIMAL and not is_wide(t) for t in types):
-        return compares_numbers(condition)
-    return behave_alike(types)
 
 
 def _guarded(risky: list[exp.Expr], guards: list[exp.Expr]) -> tuple[Filter, ...]:

@@ -29,6 +29,15 @@ class Dialect:
     """Whether TRY_CAST is its own word."""
     texts_name_the_moment: ClassVar[bool] = False
     """Whether a text that is cast to a date or time may name the present moment."""
+    converts_each_row: ClassVar[bool] = True
+    """Whether values of different types are made alike row by row, which can fail on some.
+
+    Otherwise a text is read with the statement, and types that meet compare without a failure.
+    """
+    nulls_equal_in_rows: ClassVar[bool] = False
+    """Whether (1, NULL) = (1, NULL) is true, not unknown."""
+    texts_take_on_types: ClassVar[bool] = False
+    """Whether a plain text takes on the type that it is set against, but not out of a subquery."""
     exact_powers: ClassVar[bool] = False
     """Whether a power of decimals has all its digits."""
     views_have_rights: ClassVar[bool] = False

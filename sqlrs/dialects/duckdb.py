@@ -14,6 +14,7 @@ class DuckDB(Dialect):
 
     name = "duckdb"
     symbols = frozenset({"==", "//"})
+    nulls_equal_in_rows = True
 
     def keeps_order(self, *, tables_only: bool, values_alike: bool) -> bool:
         """Wherever a column may be read through an expression."""

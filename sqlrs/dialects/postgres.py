@@ -16,6 +16,8 @@ class Postgres(Dialect):
     symbols = frozenset({"~"})
     try_cast = False
     texts_name_the_moment = True
+    converts_each_row = False
+    texts_take_on_types = True
     exact_powers = True
     views_have_rights = True
 

@@ -24,12 +24,13 @@ def read_catalog(fetch: Fetch, *, search_path: tuple[str, ...]) -> Catalog:
     columns: dict[Relation, list[Column]] = defaultdict(list)
     oids: dict[Relation, int] = {}
     for row in fetch(template("postgres/columns.sql")):
-        schema, table, oid, name, type_text, collation, deterministic, nullable = row
+        schema, table, oid, name, type_text, collation, deterministic, opaque, nullable = row
         oids[str(schema), str(table)] = int(str(oid))
         column_type = postgres_type(
             str(type_text),
             collation=None if collation is None else str(collation),
             deterministic=bool(deterministic),
+            opaque=bool(opaque),
         )
         columns[str(schema), str(table)].append(
             Column(str(name), column_type, nullable=bool(nullable))

@@ -54,14 +54,20 @@ _POSTGRES = {
 
 
 def postgres_type(
-    text: str, *, collation: str | None = None, deterministic: bool = True
+    text: str,
+    *,
+    collation: str | None = None,
+    deterministic: bool = True,
+    opaque: bool = False,
 ) -> ColumnType:
     """The column type for a base type's name without modifiers, as ``format_type`` writes it.
 
     Types that are not built in come with their schema, so they are never taken for built-in ones.
     ``character`` ignores trailing blanks, and a collation that is not deterministic makes different
-    texts equal: both compare by value with themselves only.
+    texts equal: both compare by value with themselves only. ``opaque`` types do not even that.
     """
+    if opaque:
+        return ColumnType(Family.OPAQUE, text, collation)
     family = _POSTGRES.get(text, Family.OTHER)
     if family is Family.TEXT and not deterministic:
         family = Family.OTHER

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
-from sqlrs.compiler.conditions import reads_values_only
+from sqlrs.compiler.conditions import by_value
 from sqlrs.errors import UsageError
 from sqlrs.planning.external import DEFAULT_SOLVER_SECONDS, external_plan
 from sqlrs.planning.inclusion_exclusion import Planner, Sum
@@ -91,7 +91,7 @@ def _reads_form(residual: Residual) -> bool:
     """
     return any(
         isinstance(p.condition, exp.Expr)
-        and not reads_values_only(p.condition)
+        and not by_value(p)
         and not all(behave_alike([v.type]) for v in p.variables)
         for p in residual.generals
     )

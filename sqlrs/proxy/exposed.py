@@ -44,6 +44,7 @@ _BY_FAMILY = {
     Family.BOOLEAN: "boolean",
     # What PostgreSQL has no type for is shown as text; the data's own database decides anyway.
     Family.OTHER: "text",
+    Family.OPAQUE: "text",
 }
 _DECIMAL = re.compile(r"(?:decimal|numeric)\((\d+), ?(\d+)\)")
 
