@@ -51,7 +51,7 @@ DRIVERS = {
         "engines/postgres.py",
         "procedures/install.py",
         "procedures/render.py",
-        "procedures/statistics.py",
+        "procedures/server_statistics.py",
     },
     "pyspark": set[str](),
     "sqlalchemy": {"ledger/store.py"},

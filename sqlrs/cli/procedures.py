@@ -131,7 +131,7 @@ def hide_statistics(db: Server, dry_run: DryRun = False) -> None:
 
     They tell about private rows. Members of pg_monitor keep them.
     """
-    from sqlrs.procedures.statistics import hide, hide_script
+    from sqlrs.procedures.server_statistics import hide, hide_script
 
     if dry_run:
         print(hide_script(), end="")
@@ -142,7 +142,7 @@ def hide_statistics(db: Server, dry_run: DryRun = False) -> None:
 
 
 def _warn(db: str) -> None:
-    from sqlrs.procedures.statistics import warnings
+    from sqlrs.procedures.server_statistics import warnings
 
     for warning in warnings(db):
         print(f"warning: {warning}", file=sys.stderr)

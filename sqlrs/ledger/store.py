@@ -44,10 +44,10 @@ from sqlrs.errors import EngineFailed, UsageError
 from sqlrs.ledger.base import (
     RELEASED,
     RESERVED,
-    Budget,
     Charge,
+    JournalLine,
     Kind,
-    Release,
+    PrivacyBudget,
     add,
     check_answer,
     check_name,
@@ -56,7 +56,7 @@ from sqlrs.ledger.base import (
     parse_cap,
 )
 from sqlrs.ledger.export import csv_text, json_lines
-from sqlrs.ledger.files import claim_file
+from sqlrs.ledger.file_rights import claim_file
 from sqlrs.templates import template
 
 _BUSY_SECONDS = 60
@@ -235,7 +235,7 @@ class StoreLedger:
         epsilon: Decimal | int | str,
         analyst: str | None = None,
         dataset: str | None = None,
-    ) -> Budget:
+    ) -> PrivacyBudget:
         """Set the cap of one analyst or one dataset: the total over all time, spent or not."""
         kind, name = _whose(analyst, dataset)
         cap = parse_cap(epsilon)
@@ -250,30 +250,30 @@ class StoreLedger:
             )
             return _budget(connection.execute(select(_BUDGETS).where(_is(kind, name))).one())
 
-    def budget(self, *, analyst: str | None = None, dataset: str | None = None) -> Budget:
+    def budget(self, *, analyst: str | None = None, dataset: str | None = None) -> PrivacyBudget:
         """The budget of one analyst or one dataset; a cap of 0 where none was granted."""
         kind, name = _whose(analyst, dataset)
         found = self._read(select(_BUDGETS).where(_is(kind, name)))
         return _budget(found[0]) if found else _nothing(kind, name)
 
-    def show(self) -> tuple[Budget, ...]:
+    def show(self) -> tuple[PrivacyBudget, ...]:
         """Every granted budget, analysts first, by name."""
         rows = self._read(select(_BUDGETS).order_by(_BUDGETS.c.kind, _BUDGETS.c.name))
         return tuple(map(_budget, rows))
 
-    def history(self, analyst: str | None = None) -> tuple[Release, ...]:
+    def history(self, analyst: str | None = None) -> tuple[JournalLine, ...]:
         """The journal, oldest first, of everybody or of one analyst: for the data owner."""
         query = select(_RELEASES).order_by(_RELEASES.c.ticket)
         if analyst is not None:
             query = query.where(_RELEASES.c.analyst == analyst)
         return tuple(map(_release, self._read(query)))
 
-    def history_of(self, analyst: str) -> tuple[Release, ...]:
+    def history_of(self, analyst: str) -> tuple[JournalLine, ...]:
         """The journal of one analyst and never more: what this analyst may see."""
         check_name(Kind.ANALYST, analyst)
         return self.history(analyst)
 
-    def newest_of(self, analyst: str, lines: int, characters: int) -> tuple[Release, ...]:
+    def newest_of(self, analyst: str, lines: int, characters: int) -> tuple[JournalLine, ...]:
         """The newest lines of one analyst, newest first, with so many characters of each query.
 
         Neither a long journal nor long queries fill the memory of whoever shows it.
@@ -410,17 +410,17 @@ def _is(kind: Kind, name: str) -> ColumnElement[bool]:
     return and_(_BUDGETS.c.kind == kind, _BUDGETS.c.name == name)
 
 
-def _nothing(kind: Kind, name: str) -> Budget:
-    return Budget(kind, name, Decimal(0), Decimal(0))
+def _nothing(kind: Kind, name: str) -> PrivacyBudget:
+    return PrivacyBudget(kind, name, Decimal(0), Decimal(0))
 
 
-def _budget(row: Row[Any]) -> Budget:
-    return Budget(Kind(row.kind), row.name, row.cap, row.spent)
+def _budget(row: Row[Any]) -> PrivacyBudget:
+    return PrivacyBudget(Kind(row.kind), row.name, row.cap, row.spent)
 
 
-def _release(row: Row[Any]) -> Release:
+def _release(row: Row[Any]) -> JournalLine:
     charge = Charge(row.analyst, row.dataset, row.query, row.mechanism, row.epsilon)
-    return Release(row.ticket, row.at, charge, row.outcome, row.answer)
+    return JournalLine(row.ticket, row.at, charge, row.outcome, row.answer)
 
 
 def _fingerprint(charge: Charge) -> str:

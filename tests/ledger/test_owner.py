@@ -15,7 +15,7 @@ import sqlalchemy
 
 from sqlrs.errors import BudgetExhausted, EngineFailed, UsageError
 from sqlrs.ledger.store import StoreLedger
-from sqlrs.procedures.statistics import hide
+from sqlrs.procedures.server_statistics import hide
 from tests.ledger.build import charge
 
 OLD_TABLES = """
