@@ -54,7 +54,7 @@ DRIVERS = {
         "procedures/server_statistics.py",
     },
     "pyspark": set[str](),
-    "sqlalchemy": {"ledger/store.py"},
+    "sqlalchemy": {"ledger/migrations.py", "ledger/store.py", "ledger/tables.py"},
     "z3": {"measuring/solver.py"},
     "matplotlib": set[str](),
     "cryptography": {"proxy/protocol/certificates.py"},
