@@ -87,6 +87,7 @@ def installed(db: Server) -> None:
     """List the installed functions, who may call them, and the budgets."""
     from sqlrs.procedures.install import balances
     from sqlrs.procedures.install import installed as listed
+    from sqlrs.procedures.parts import edition
 
     _postgres(db)
     for one in listed(db):
@@ -95,6 +96,8 @@ def installed(db: Server) -> None:
             f"{one.least_epsilon:f}  {'repeats are free' if one.repeats else 'no repeats'}  "
             f"for {', '.join(one.roles) or 'nobody'}\n    {one.sql}"
         )
+        if one.edition != edition():
+            print("    installed by another version of sqlrs: install it again")
     for balance in balances(db):
         spent = "unknown (see sqlrs.restore_spent)" if balance.spent is None else balance.spent
         print(
