@@ -55,6 +55,7 @@ _BUSY_SECONDS = 60
 _NO_RIGHT = "42501"
 _UNWRITABLE = ("25006", "SQLITE_READONLY", "SQLITE_CANTOPEN")
 _LOCKED = "55P03"
+_FAILED = "the budget ledger failed; no answer is given without it"
 _URLS = "such as sqlite:///budget.db or postgresql://user@host:5432/database"
 _UPSERT: dict[str, Callable[[Table], sqlite.Insert | postgresql.Insert]] = {
     "sqlite": sqlite.insert,
@@ -235,18 +236,22 @@ class StoreLedger:
         self._engine.dispose()
 
     def _close(self, ticket: int, outcome: str, answer: str | None) -> None:
-        with self._writing() as connection:
-            closed = connection.execute(
-                RELEASES.update()
-                .where(RELEASES.c.ticket == ticket, RELEASES.c.outcome == RESERVED)
-                .values(outcome=outcome, answer=answer)
-            )
-            if closed.rowcount != 1:
-                raise not_open(ticket)
+        try:
+            with self._writing() as connection:
+                closed = connection.execute(
+                    RELEASES.update()
+                    .where(RELEASES.c.ticket == ticket, RELEASES.c.outcome == RESERVED)
+                    .values(outcome=outcome, answer=answer)
+                )
+                if closed.rowcount != 1:
+                    raise not_open(ticket)
+        except UsageError as error:
+            # The charge is spent and the data was read: that is no refusal any more.
+            raise EngineFailed(_FAILED) from error
 
     def _found_version(self) -> int:
         """The version of what is there, which must be the owner's alone and not too new."""
-        with self._transaction(_WRITE) as connection:
+        with self._transaction(_READ) as connection:
             _refuse_strangers(connection)
             version = version_of(connection)
         refuse_newer(version)
@@ -325,7 +330,7 @@ def _failures() -> Iterator[None]:
     try:
         yield
     except SQLAlchemyError as error:
-        raise EngineFailed("the budget ledger failed; no answer is given without it") from error
+        raise EngineFailed(_FAILED) from error
 
 
 @contextmanager

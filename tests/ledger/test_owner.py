@@ -172,7 +172,10 @@ def test_a_role_that_may_not_make_the_schema_is_told_how(server: Server) -> None
 
 
 @pytest.mark.postgres
-def test_a_ledger_needs_no_statistics(server: Server) -> None:
+@pytest.mark.parametrize("made", ["new", "old"])
+def test_a_ledger_needs_no_statistics(server: Server, made: str) -> None:
+    if made == "old":
+        server.run((FIXTURES / "version_1_postgresql.sql").read_text("utf-8"), server.service)
     hide(server.url)
     ledger = StoreLedger(server.url_of(server.service))
     ledger.grant(analyst="ada", epsilon=1)
