@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -24,8 +24,8 @@ from sqlrs.ledger.migrations import MIGRATIONS, add_column, has_shape, newest
 from sqlrs.ledger.store import StoreLedger
 from sqlrs.ledger.tables import TABLES, Epsilon
 from sqlrs.templates import template
-from tests.ledger.books import content, run, version_1
 from tests.ledger.build import charge
+from tests.ledger.older import content, run, version_1
 
 ROOT = Path(__file__).parents[2]
 NEXT = len(MIGRATIONS) + 1
@@ -153,19 +153,21 @@ def test_a_running_process_does_not_use_a_ledger_that_was_upgraded(
         newer_code.setattr(migrations, "MIGRATIONS", (*MIGRATIONS, add_notes))
         StoreLedger(old).close()
     before = content(old)
-    for use in (
+    refused: list[Callable[[], object]] = [
         lambda: ledger.repeat(charge("0.4")),
         lambda: ledger.reserve(charge("0.01")),
         lambda: ledger.remaining("ada", "graph"),
         lambda: ledger.grant(analyst="ada", epsilon=9),
         lambda: ledger.history(),
-    ):
+    ]
+    for use in refused:
         with pytest.raises(UsageError, match=f"has version {NEXT}"):
             use()
-    for late in (lambda: ledger.settle(ticket, "1"), lambda: ledger.fail(ticket, "failed")):
-        # After the charge there is one text for everything that fails.
-        with pytest.raises(EngineFailed, match="no answer is given without it"):
-            late()
+    # After the charge there is one text for everything that fails.
+    with pytest.raises(EngineFailed, match="no answer is given without it"):
+        ledger.settle(ticket, "1")
+    with pytest.raises(EngineFailed, match="no answer is given without it"):
+        ledger.fail(ticket, "failed")
     assert content(old) == before
     ledger.close()
 

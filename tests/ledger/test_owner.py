@@ -16,8 +16,8 @@ import sqlalchemy
 from sqlrs.errors import BudgetExhausted, EngineFailed, UsageError
 from sqlrs.ledger.store import StoreLedger
 from sqlrs.procedures.server_statistics import hide
-from tests.ledger.books import FIXTURES
 from tests.ledger.build import charge
+from tests.ledger.older import FIXTURES
 
 OLD_TABLES = """
 CREATE TABLE sqlrs_budgets (

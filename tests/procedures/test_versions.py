@@ -255,3 +255,18 @@ def test_installations_upgrade_an_older_schema_at_the_same_time(desk: Desk) -> N
     assert recorded(desk) == [(len(MIGRATIONS), edition())]
     assert [desk.ask("0.5", name=f"asked_{i}") for i in range(4)] == [first] * 4
     assert desk.spent()["ada"] == Decimal("0.5")
+
+
+def test_an_installation_in_the_middle_of_a_call(desk: Desk) -> None:
+    """Once a call is charged, other functions must not finish what it began."""
+    desk.install(PATHS)
+    ((ratio,),) = desk.run("SELECT sqlrs.smoothness_ratio(0.5, 5)")
+    desk.run(
+        "CREATE OR REPLACE FUNCTION sqlrs.smoothness_ratio(epsilon numeric, shape integer) RETURNS "
+        "numeric LANGUAGE plpgsql VOLATILE AS 'BEGIN UPDATE sqlrs.version SET edition = ''other''; "
+        f"RETURN {ratio}; END'"
+    )
+    with pytest.raises(errors.SystemError, match="its budget stays spent"):
+        desk.ask("0.5")
+    assert desk.run(JOURNAL) == []
+    assert desk.spent()["ada"] == Decimal("0.5")
