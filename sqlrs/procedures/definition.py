@@ -33,7 +33,7 @@ from sqlrs.sql.write import statement_of
 # Functions of the schema that are no query; tests compare the list with what is installed.
 RESERVED_NAMES = frozenset(
     """
-    await_durable budget can_change changed check_epsilon coefficients counter fold grant_budget
+    await_durable budget can_change changed check_call coefficients counter fold grant_budget
     grow history horizon noise random_word recorded_units restore_spent smoothness_ratio spend
     spent_units table_facts turning_point weights whole_power
     """.split()  # noqa: SIM905 - so many words are best read as text

@@ -11,38 +11,11 @@ from psycopg.sql import SQL, Composable, Identifier, Literal
 from sqlrs.errors import QueryRefused
 from sqlrs.ledger.base import Kind
 from sqlrs.procedures.definition import RESERVED_NAMES, Definition
+from sqlrs.procedures.parts import MIGRATIONS, OBJECTS, edition
 from sqlrs.templates import template
 
 DEFAULT_OWNER = "sqlrs_owner"
 
-# In an order in which each object finds those it needs.
-_OBJECTS = (
-    "budgets",
-    "releases",
-    "queries",
-    "recorded_units",
-    "spent_units",
-    "balances",
-    "counter",
-    "grant_budget",
-    "restore_spent",
-    "budget",
-    "history",
-    "check_epsilon",
-    "spend",
-    "await_durable",
-    "random_word",
-    "whole_power",
-    "smoothness_ratio",
-    "grow",
-    "can_change",
-    "weights",
-    "turning_point",
-    "coefficients",
-    "horizon",
-    "fold",
-    "noise",
-)
 # What analysts call beside the counts themselves.
 _FOR_ANALYSTS = frozenset({"budget", "history"})
 _QUOTES = ("$sqlrs$", "$measure$")
@@ -82,7 +55,8 @@ def install_script(definition: Definition, grants: Grants) -> str:
             owner_text=Literal(grants.owner),
             inner_functions=_texts(sorted(RESERVED_NAMES - _FOR_ANALYSTS)),
         ),
-        *(_text(name) for name in _OBJECTS),
+        _upgrade(),
+        *(_text(name) for name in OBJECTS),
         _filled(
             "table_facts",
             columns=SQL(template("postgres/columns.sql")),
@@ -99,6 +73,7 @@ def install_script(definition: Definition, grants: Grants) -> str:
             shape=Literal(definition.shape),
             least_epsilon=Literal(definition.least_epsilon),
             repeats=Literal(definition.repeats),
+            edition=Literal(edition()),
         ),
         _text("lock_down"),
         *(
@@ -115,6 +90,20 @@ def drop_query_script(name: str) -> str:
     return _filled("drop_query", function=Identifier(name), name=Literal(name))
 
 
+def _upgrade() -> str:
+    """The steps from whatever version the tables have to the newest."""
+    steps = (
+        _filled("step", version=Literal(version), statements=SQL(_text(f"migrations/{name}")))
+        for version, name in enumerate(MIGRATIONS, start=1)
+    )
+    return _filled(
+        "upgrade",
+        newest=Literal(len(MIGRATIONS)),
+        steps=SQL("\n".join(steps)),
+        edition=Literal(edition()),
+    )
+
+
 def _function(definition: Definition) -> str:
     programs = definition.programs
     measure = definition.measure.sql(dialect="postgres", pretty=True)
@@ -128,6 +117,7 @@ def _function(definition: Definition) -> str:
         shape=Literal(definition.shape),
         least_epsilon=Literal(definition.least_epsilon),
         repeats=Literal(definition.repeats),
+        edition=Literal(edition()),
         facts=Literal(definition.facts),
         measure=SQL(measure),
         steps=_array(programs.steps),

@@ -13,7 +13,7 @@ from sqlrs.catalog import Catalog
 from sqlrs.database import Database
 from sqlrs.engines.base import Engine, Row, Snapshot, integers
 from sqlrs.errors import EngineFailed, Interrupted, QueryRefused, SqlrsError
-from sqlrs.ledger import Release
+from sqlrs.ledger import JournalLine
 from sqlrs.measuring.drift import current_catalog
 from sqlrs.proxy.backend import (
     SHOWN_CHARACTERS,
@@ -43,7 +43,7 @@ class _Stoppable(Protocol):
 
 @runtime_checkable
 class _Journal(Protocol):
-    def newest_of(self, analyst: str, lines: int, characters: int) -> tuple[Release, ...]: ...
+    def newest_of(self, analyst: str, lines: int, characters: int) -> tuple[JournalLine, ...]: ...
 
 
 class LibraryBackend:
@@ -203,6 +203,6 @@ def _text_row(row: Row) -> TextRow:
     return tuple(None if value is None else str(value) for value in row)
 
 
-def _history_row(line: Release) -> HistoryRow:
+def _history_row(line: JournalLine) -> HistoryRow:
     answer = None if line.answer is None else Answer.from_json(line.answer).value
     return HistoryRow(line.at, line.charge.query, line.charge.epsilon, line.outcome, answer)

@@ -22,6 +22,7 @@ from sqlrs.procedures.install import (
     uninstall,
     uninstall_everything,
 )
+from sqlrs.procedures.parts import MIGRATIONS, OBJECTS
 from sqlrs.sensitivity.refined import choose_method
 from sqlrs.sensitivity.steps import compile_recursion
 from sqlrs.settings import Settings
@@ -141,7 +142,8 @@ def test_public_tables_alone_need_no_function(desk: Desk) -> None:
 
 
 def test_every_object_starts_with_its_comment() -> None:
-    for name in ("spend", "fold", "noise", "count", "budgets", "owner", "grow"):
+    steps = (f"migrations/{name}" for name in MIGRATIONS)
+    for name in ("count", "owner", "upgrade", *OBJECTS, *steps):
         assert template(f"procedures/{name}.sql").startswith("-- ")
 
 

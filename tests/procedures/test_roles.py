@@ -133,6 +133,9 @@ def test_rights_on_public_tables_do_not_matter(way: Desk) -> None:
         ("GRANT CREATE ON SCHEMA sqlrs TO way", "way may create"),
         ("GRANT UPDATE ON sqlrs.budgets TO way", "way may UPDATE budgets"),
         ("GRANT INSERT ON sqlrs.releases TO PUBLIC", "may INSERT releases"),
+        ("ALTER TABLE sqlrs.version OWNER TO way", "version belongs to way"),
+        ("GRANT UPDATE ON sqlrs.version TO way", "way may UPDATE version"),
+        ("CREATE RULE r AS ON UPDATE TO sqlrs.version DO INSTEAD NOTHING", "version has a"),
         (
             "GRANT EXECUTE ON FUNCTION sqlrs.grant_budget(text, text, numeric) TO way",
             "grant_budget",
