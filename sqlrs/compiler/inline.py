@@ -26,6 +26,7 @@ from sqlrs.compiler.parse import ParsedSelect, parse
 from sqlrs.compiler.source import Source
 from sqlrs.effort import spend
 from sqlrs.errors import QueryRefused
+from sqlrs.refusals import REFUSALS
 from sqlrs.trees.naming import free_name
 
 MAX_TABLES = 64
@@ -75,7 +76,7 @@ class _Inliner:
     def count(self, select: exp.Select) -> FlatQuery:
         if select.args.get("distinct"):
             raise self.source.refusal(
-                "distinct", select.args["distinct"], hint="leave it out: a count is one row"
+                "distinct", select.args["distinct"], hint=REFUSALS["limit"].hint
             )
         body = self._body(select, _Place({}, None, True, ""))
         distinct = self._counted(select, body)

@@ -11,7 +11,7 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import Token
 
 from sqlrs.errors import QueryRefused, Span
-from sqlrs.refusals import REFUSALS
+from sqlrs.refusals import refusal
 
 # A clause that starts with a word of its own is marked from that word on.
 _KEYWORDS: dict[type[exp.Expr], tuple[str, ...]] = {
@@ -93,16 +93,9 @@ class Source:
         hint: str | None = None,
     ) -> QueryRefused:
         """The error of this code that marks ``place``."""
-        entry = REFUSALS[code]
         span = self.span(place) if isinstance(place, exp.Expr) else place
-        return QueryRefused(
-            message or entry.meaning,
-            hint=hint or entry.hint,
-            code=code,
-            sqlstate=entry.sqlstate,
-            span=span if span is not None else self.whole(),
-            text=self.text,
-        )
+        where = span if span is not None else self.whole()
+        return refusal(code, message, hint=hint, span=where, text=self.text)
 
     def _own_span(self, node: exp.Expr) -> Span | None:
         start, end, placed = None, None, False

@@ -26,6 +26,7 @@ from sqlrs.owner.frequencies import (
     maximum_frequency,
     triangle_pairs,
 )
+from sqlrs.refusals import refusal
 from sqlrs.release import unchanged
 from sqlrs.residuals.residual import Members, Residuals
 from sqlrs.sensitivity.bound import Bound
@@ -224,10 +225,9 @@ def _local(task: _Task) -> _Found:
 
 def _require_single_rows(task: _Task, method: str) -> None:
     if units := task.residuals.query.large_units:
-        raise QueryRefused(
+        raise refusal(
+            "single_rows_only",
             f"the {method} sensitivity is that of single rows, not of {', '.join(units)}",
-            code=f"{method}_unsupported",
-            hint="use refined, residual or local",
         )
 
 

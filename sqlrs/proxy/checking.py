@@ -15,8 +15,8 @@ from sqlrs.compiler.complexity import parse_text
 from sqlrs.compiler.parse import parse
 from sqlrs.compiler.simplify import Contradiction
 from sqlrs.effort import TooComplex, bounded
-from sqlrs.errors import QueryRefused
 from sqlrs.mechanisms import mechanism_named
+from sqlrs.refusals import refusal
 from sqlrs.settings import Settings
 
 
@@ -45,10 +45,9 @@ def check_dialect(sql: str, dialect: str) -> None:
     except (SqlglotError, TooComplex):
         same = False
     if not same:
-        raise QueryRefused(
+        raise refusal(
+            "dialect",
             f"PostgreSQL and {dialect}, which holds the data, read this query differently",
-            code="dialect",
-            hint="avoid / and functions whose meaning differs between the two",
         )
 
 

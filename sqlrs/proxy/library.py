@@ -12,7 +12,7 @@ from sqlrs.answer import Answer
 from sqlrs.catalog import Catalog
 from sqlrs.database import Database
 from sqlrs.engines.base import Engine, Row, Snapshot, integers
-from sqlrs.errors import EngineFailed, Interrupted, QueryRefused, SqlrsError
+from sqlrs.errors import EngineFailed, Interrupted, SqlrsError
 from sqlrs.ledger import Release
 from sqlrs.measuring.drift import current_catalog
 from sqlrs.proxy.backend import (
@@ -29,6 +29,7 @@ from sqlrs.proxy.checking import LibraryChecker, afterwards, check_dialect
 from sqlrs.proxy.exposed import exposed_schema
 from sqlrs.proxy.paced_ledger import PacedLedger
 from sqlrs.proxy.policy.public_reading import public_reading
+from sqlrs.refusals import refusal
 from sqlrs.release import release
 from sqlrs.settings import Request
 
@@ -114,10 +115,9 @@ class LibraryBackend:
             # First how much it is: what does not fit is never fetched.
             (count, size) = integers(snapshot.rows(reading.size))
             if count > rows or size > characters:
-                raise QueryRefused(
+                raise refusal(
+                    "too_much",
                     f"more than {rows} rows or {characters} characters of public tables",
-                    sqlstate="54000",
-                    code="limit",
                     hint="add LIMIT, or select fewer columns",
                 )
             found = [_text_row(row) for row in snapshot.rows(reading.rows)]

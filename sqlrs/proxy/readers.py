@@ -15,7 +15,7 @@ from sqlrs.proxy.backend import Checker
 from sqlrs.proxy.logs import log
 from sqlrs.proxy.policy.decisions import Plan, Policy
 from sqlrs.proxy.worker import HEADER, Compiles, Done, Job, Plans, Setup, Written, packed
-from sqlrs.refusals import REFUSALS
+from sqlrs.refusals import refusal
 
 _Value = TypeVar("_Value")
 
@@ -95,7 +95,7 @@ class Readers:
         if result.problem is not None:
             raise result.problem
         if result.broken:
-            raise QueryRefused("the statement cannot be read", sqlstate="42601", code="syntax")
+            raise refusal("syntax_error", "the statement cannot be read", hint="")
         return result.value
 
     async def _finish(self, worker: _Worker, answer: asyncio.Future[Done]) -> None:
@@ -186,10 +186,6 @@ def _remember(known: OrderedDict[str, _Value], sql: str, value: _Value) -> None:
 
 
 def _too_complex(seconds: float) -> QueryRefused:
-    entry = REFUSALS["too_complex"]
-    return QueryRefused(
-        f"the statement takes longer than {seconds:g} s or too much memory to read",
-        hint=entry.hint,
-        code=entry.code,
-        sqlstate=entry.sqlstate,
+    return refusal(
+        "too_complex", f"the statement takes longer than {seconds:g} s or too much memory to read"
     )

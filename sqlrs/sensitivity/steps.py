@@ -18,8 +18,8 @@ from itertools import repeat
 from math import prod
 
 from sqlrs.catalog import Table
-from sqlrs.errors import QueryRefused
 from sqlrs.query import Predicate, Variable
+from sqlrs.refusals import refusal
 from sqlrs.residuals.isomorphism import Classes
 from sqlrs.residuals.residual import Members, Residual, Residuals
 from sqlrs.sensitivity.feasible import Budget, RoleFamily, role_families
@@ -291,12 +291,9 @@ class _Compiler:
                 if not part.decided:
                     classes.add(self._part(part))
             if len(classes) > MAX_STATEMENTS:
-                raise QueryRefused(
+                raise refusal(
+                    "too_many_tables",
                     f"the query has more than {MAX_STATEMENTS} residuals that all differ",
-                    code="too_many_tables",
-                    sqlstate="54001",
-                    hint="count over a smaller join; the owner can store a join of public "
-                    "tables as one table",
                 )
 
     def _opened(self, members: Members) -> Members:
