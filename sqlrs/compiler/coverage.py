@@ -12,7 +12,6 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from sqlrs.compiler.functions import FORM_WORDS
 from sqlrs.compiler.source import Source
-from sqlrs.compiler.type_words import TYPE_WORDS
 from sqlrs.dialects import dialect_named
 from sqlrs.errors import Span
 
@@ -58,9 +57,10 @@ def _adds_nothing(
     word = token.text.lower().replace(" ", "_")
     if not word[:1].isalpha():
         return _is_known_symbol(token, source)
+    dialect = dialect_named(source.dialect)
     if word in _WORDS or word in units or word in FORM_WORDS[source.dialect]:
         return True
-    is_type = token.token_type in Parser.TYPE_TOKENS and word in TYPE_WORDS[source.dialect]
+    is_type = token.token_type in Parser.TYPE_TOKENS and word in dialect.type_words
     return has_types and (is_type or word in _TYPE_WORDS)
 
 

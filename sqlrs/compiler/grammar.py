@@ -265,7 +265,8 @@ def _check_form(node: exp.Expr, source: Source) -> None:
         case exp.Table() if not isinstance(node.this, exp.Identifier):
             raise source.refusal("table_form", node)
         case exp.TryCast() if not dialect_named(source.dialect).try_cast:
-            raise source.refusal("unknown_function", node, "there is no TRY_CAST in PostgreSQL")
+            title = dialect_named(source.dialect).title
+            raise source.refusal("unknown_function", node, f"there is no TRY_CAST in {title}")
         case exp.Cast() if not _is_known_type(node.to):
             raise source.refusal("unsupported", node, "a cast to this type is not understood")
         case exp.TimestampTrunc() | exp.DateDiff() if not _names_its_unit(node, source):

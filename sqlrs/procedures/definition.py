@@ -13,6 +13,7 @@ from sqlglot import exp
 from sqlrs.catalog import Catalog, Table
 from sqlrs.compiled import Compiled
 from sqlrs.compiler.simplify import Contradiction
+from sqlrs.dialects import dialect_named
 from sqlrs.errors import UsageError
 from sqlrs.ledger.base import Kind, check_name
 from sqlrs.noise import DEFAULT_SHAPE, PolyLaplace
@@ -81,7 +82,7 @@ class Definition:
         """
         check_function_name(name)
         check_name(Kind.DATASET, dataset)
-        if catalog.dialect != "postgres":
+        if not dialect_named(catalog.dialect).holds_functions:
             raise UsageError("functions are installed into PostgreSQL", hint="--db postgresql://…")
         settings = settings or Settings()
         compiled = Compiled.of(sql, catalog, settings)

@@ -14,6 +14,7 @@ from sqlrs.compiler.afterwards import Afterwards
 from sqlrs.compiler.complexity import parse_text
 from sqlrs.compiler.parse import parse
 from sqlrs.compiler.simplify import Contradiction
+from sqlrs.dialects import dialect_named
 from sqlrs.effort import TooComplex, bounded
 from sqlrs.mechanisms import mechanism_named
 from sqlrs.refusals import refusal
@@ -38,7 +39,7 @@ class LibraryChecker:
 
 def check_dialect(sql: str, dialect: str) -> None:
     """Refuse a text that PostgreSQL and the data's own database read in two ways."""
-    if dialect == "postgres":
+    if dialect_named(dialect).read_by_clients:
         return
     try:
         same = _unordered(sql, "postgres") == _unordered(sql, dialect)
