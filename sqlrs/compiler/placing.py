@@ -124,12 +124,15 @@ class Placement:
             # Columns that are equal are never null: only the strict forms say something, "never".
             if relation.kind in (exp.NEQ, exp.LT, exp.GT):
                 self._never()
-        elif relation.kind is not exp.NEQ:
-            if self._only_inside_atom(relation, any):
-                self._filter(relation.condition)
-            else:
-                self._compare(relation, left, right)
-        elif not (isinstance(left, Variable) and isinstance(right, Variable)):
+        elif relation.kind is exp.NEQ:
+            self._place_inequality(relation, left, right)
+        elif self._only_inside_atom(relation, any):
+            self._filter(relation.condition)
+        else:
+            self._compare(relation, left, right)
+
+    def _place_inequality(self, relation: Relation, left: Term, right: Term) -> None:
+        if not (isinstance(left, Variable) and isinstance(right, Variable)):
             self._place(relation.condition)
         elif self._only_inside_atom(relation, all):
             self._filter(relation.condition)
@@ -224,19 +227,16 @@ class Placement:
         There it meets rows that have no partner in the analyst's join, so it must not fail on any.
         """
         members = {place: self.equal.members(place) for place in references(condition)}
-        found = []
         types = {self.equal.type_of(p) for equal in members.values() for p in equal}
-        if any(len(equal) > 1 for equal in members.values()) and never_fails(condition, types):
-            for occurrence in self.flat.occurrences:
-                moved = {
-                    place: place if place[0] == occurrence.alias else own
-                    for place, equal in members.items()
-                    for own in [next((p for p in equal if p[0] == occurrence.alias), None)]
-                    if own is not None
-                }
-                if len(moved) == len(members) and self._same_meaning(condition, moved):
-                    found.append(_moved(condition, moved))
-        return found
+        alone = all(len(equal) == 1 for equal in members.values())
+        if alone or not never_fails(condition, types):
+            return []
+        moves = [_move_to(occurrence.alias, members) for occurrence in self.flat.occurrences]
+        return [
+            _moved(condition, moved)
+            for moved in moves
+            if len(moved) == len(members) and self._same_meaning(condition, moved)
+        ]
 
     def _same_meaning(self, condition: exp.Expr, moved: dict[Reference, Reference]) -> bool:
         return all(
@@ -313,6 +313,18 @@ def _guarded(risky: list[exp.Expr], guards: list[exp.Expr]) -> tuple[Filter, ...
     for before in [*reversed(risky[:-1]), *([exp.and_(*guards)] if guards else [])]:
         tree = exp.Case(ifs=[exp.If(this=before.copy(), true=tree)])
     return (Filter(tree, frozenset(column.name for column in tree.find_all(exp.Column))),)
+
+
+def _move_to(
+    alias: str, members: dict[Reference, tuple[Reference, ...]]
+) -> dict[Reference, Reference]:
+    """For each column one of its equals at this atom, itself if it is there; some may have none."""
+    moved: dict[Reference, Reference] = {}
+    for place, equal in members.items():
+        own = next((p for p in equal if p[0] == alias), None)
+        if own is not None:
+            moved[place] = place if place[0] == alias else own
+    return moved
 
 
 def _aliases(condition: exp.Expr) -> set[str]:

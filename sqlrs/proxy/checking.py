@@ -12,8 +12,8 @@ from sqlrs.catalog import Catalog
 from sqlrs.compiled import Compiled
 from sqlrs.compiler.afterwards import Afterwards
 from sqlrs.compiler.complexity import parse_text
-from sqlrs.compiler.parse import parse
 from sqlrs.compiler.simplify import Contradiction
+from sqlrs.compiler.understand import read_select
 from sqlrs.dialects import dialect_named
 from sqlrs.effort import TooComplex, bounded
 from sqlrs.mechanisms import mechanism_named
@@ -55,7 +55,7 @@ def check_dialect(sql: str, dialect: str) -> None:
 def afterwards(sql: str, catalog: Catalog) -> Afterwards:
     """What is done with the released number of a text that was checked before."""
     with bounded():
-        return parse(sql, catalog).after
+        return read_select(sql, catalog).after
 
 
 def _unordered(sql: str, dialect: str) -> list[exp.Expr]:
