@@ -161,20 +161,7 @@ def _beyond(passing: Passing) -> exp.Select:
         distinct=False,
         copy=False,
     )
-    order = [exp.Ordered(this=column(value), desc=passing.upwards), ascending(column(kind))]
-    total = exp.Window(
-        this=exp.Sum(this=column(number)),
-        partition_by=[column(name) for name in names],
-        order=exp.Order(expressions=order),
-        spec=exp.WindowSpec(
-            kind="ROWS", start="UNBOUNDED", start_side="PRECEDING", end="CURRENT ROW"
-        ),
-    )
-    running = select_from(
-        exp.Subquery(this=both, alias=exp.TableAlias(this=identifier("together"))),
-        *(column(name) for name in (*names, value, kind)),
-        named(total, results),
-    )
+    running = _running(both, passing)
     select = select_from(
         inner(running, "running"),
         *(column(name, "running") for name in names),
@@ -187,6 +174,26 @@ def _beyond(passing: Passing) -> exp.Select:
             exp.EQ(this=column(kind, "running"), expression=number_of(point)),
             exp.GT(this=column(results, "running"), expression=number_of(0)),
         ],
+    )
+
+
+def _running(both: exp.Expression, passing: Passing) -> exp.Select:
+    """The rows of both leaves with the number of the other one's rows up to here."""
+    names = [name for name, _ in passing.common]
+    results, value, number, kind = _own_names(passing)
+    order = [exp.Ordered(this=column(value), desc=passing.upwards), ascending(column(kind))]
+    total = exp.Window(
+        this=exp.Sum(this=column(number)),
+        partition_by=[column(name) for name in names],
+        order=exp.Order(expressions=order),
+        spec=exp.WindowSpec(
+            kind="ROWS", start="UNBOUNDED", start_side="PRECEDING", end="CURRENT ROW"
+        ),
+    )
+    return select_from(
+        exp.Subquery(this=both, alias=exp.TableAlias(this=identifier("together"))),
+        *(column(name) for name in (*names, value, kind)),
+        named(total, results),
     )
 
 
