@@ -16,7 +16,7 @@ from sqlrs.answer import Answer, Interval
 from sqlrs.catalog import Catalog
 from sqlrs.compiled import Compiled
 from sqlrs.compiler.simplify import Contradiction
-from sqlrs.engines.base import Engine, Opened, Snapshot, Source
+from sqlrs.engines.base import Engine, Measurable, Opened, Snapshot
 from sqlrs.errors import EngineFailed, Interrupted, SqlrsError, UsageError
 from sqlrs.ledger import Charge, Ledger
 from sqlrs.ledger.base import add
@@ -116,7 +116,7 @@ def _exact(value: int, bars: ErrorBars | None) -> Answer:
 
 
 def _public_count(
-    residuals: Residuals, source: Source, settings: Settings, progress: Progress | None
+    residuals: Residuals, source: Measurable, settings: Settings, progress: Progress | None
 ) -> int:
     """The count of a query that reads public tables alone."""
     return measure_for(None, source, residuals, (), plan=settings.plan, progress=progress).count

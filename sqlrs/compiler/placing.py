@@ -30,7 +30,7 @@ from sqlrs.compiler.conditions import (
     substituted,
 )
 from sqlrs.compiler.flat import FlatQuery
-from sqlrs.compiler.sorting import Relation, Sorted
+from sqlrs.compiler.sorting import Compared, Sorted
 from sqlrs.errors import QueryRefused
 from sqlrs.query import Comparison, Constant, Filter, General, Inequality, Term, Variable
 from sqlrs.trees.constants import data_type, literal, typed_literal
@@ -115,7 +115,7 @@ class Placement:
             elif first[1] != column:
                 yield exp.EQ(this=exp.column(first[1], quoted=True), expression=here)
 
-    def _place_relation(self, relation: Relation) -> None:
+    def _place_relation(self, relation: Compared) -> None:
         self._guard(relation)
         left, right = self.terms[relation.left], self._right(relation)
         if isinstance(left, Constant) and isinstance(right, Constant):
@@ -131,7 +131,7 @@ class Placement:
         else:
             self._compare(relation, left, right)
 
-    def _place_inequality(self, relation: Relation, left: Term, right: Term) -> None:
+    def _place_inequality(self, relation: Compared, left: Term, right: Term) -> None:
         if not (isinstance(left, Variable) and isinstance(right, Variable)):
             self._place(relation.condition)
         elif self._only_inside_atom(relation, all):
@@ -140,7 +140,7 @@ class Placement:
             self.used.update(relation.columns)
             self.inequalities.add(Inequality.between(left, right))
 
-    def _guard(self, relation: Relation) -> None:
+    def _guard(self, relation: Compared) -> None:
         """Keep a comparison within one atom as a guard of the atom's filters that can fail."""
         condition = relation.condition
         if isinstance(relation.right, Constant):
@@ -151,17 +151,17 @@ class Placement:
         if inside and never_fails(condition, types):
             self._guards[relation.left[0]].append(over_bare_columns(condition))
 
-    def _right(self, relation: Relation) -> Term:
+    def _right(self, relation: Compared) -> Term:
         right = relation.right
         return right if isinstance(right, Constant) else self.terms[right]
 
-    def _compare(self, relation: Relation, left: Term, right: Term) -> None:
+    def _compare(self, relation: Compared, left: Term, right: Term) -> None:
         self.used.update(relation.columns)
         if relation.kind in (exp.GT, exp.GTE):
             left, right = right, left
         self.comparisons.add(Comparison(left, right, relation.kind in (exp.LT, exp.GT)))
 
-    def _place_constants(self, relation: Relation, left: Constant, right: Constant) -> None:
+    def _place_constants(self, relation: Compared, left: Constant, right: Constant) -> None:
         if left.value == right.value or left.type.family is not Family.TEXT:
             if not holds(relation.kind, left.value, right.value):
                 self._never()
@@ -170,7 +170,7 @@ class Placement:
             column = column_at(relation.left)
             self._filter(relation.kind(this=column, expression=literal(right)))
 
-    def _only_inside_atom(self, relation: Relation, needed: Callable[[list[bool]], bool]) -> bool:
+    def _only_inside_atom(self, relation: Compared, needed: Callable[[list[bool]], bool]) -> bool:
         if len({alias for alias, _ in relation.columns}) != 1 or len(relation.columns) != 2:
             return False
         return not needed(

@@ -15,7 +15,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from sqlrs.catalog import Catalog, Column, ColumnType, Family, Table, View
 from sqlrs.engines.base import Fetch, Row
-from sqlrs.engines.files import Files
+from sqlrs.engines.table_files import Files
 from sqlrs.errors import UsageError
 from sqlrs.templates import template
 from sqlrs.trees.build import table_named

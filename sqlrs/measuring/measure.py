@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from sqlrs.engines.base import Source
+from sqlrs.engines.base import Measurable
 from sqlrs.measuring.evaluate import Evaluation, Evaluator
 from sqlrs.planning.external import DEFAULT_SOLVER_SECONDS
 from sqlrs.planning.limits import limit
@@ -31,7 +31,7 @@ class Measured:
 
 
 def measure(
-    source: Source,
+    source: Measurable,
     residuals: Residuals,
     wanted: Iterable[Members],
     *,
@@ -57,7 +57,7 @@ def measure(
 
 def measure_for(
     fold: Fold | None,
-    source: Source,
+    source: Measurable,
     residuals: Residuals,
     wanted: Iterable[Members],
     *,

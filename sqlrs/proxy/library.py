@@ -18,10 +18,10 @@ from sqlrs.measuring.drift import current_catalog
 from sqlrs.proxy.backend import (
     SHOWN_CHARACTERS,
     Cancellation,
+    CountOutcome,
     ExposedSchema,
     HistoryRow,
     Hold,
-    Outcome,
     TextRow,
     at_once,
 )
@@ -70,7 +70,7 @@ class LibraryBackend:
         error_bars: Decimal | None,
         cancel: Cancellation,
         hold: Hold = at_once,
-    ) -> Outcome:
+    ) -> CountOutcome:
         """Charge and answer; ``cancel`` stops this count and no other."""
         database = self._database
         check_dialect(sql, database.catalog.dialect)
@@ -78,7 +78,7 @@ class LibraryBackend:
         if cancel.is_set():
             raise Interrupted("the work was stopped")
         if after.never:
-            return Outcome(0, Decimal(0), shown=False)
+            return CountOutcome(0, Decimal(0), shown=False)
         ledger = PacedLedger(database.ledger, hold)
         answer = release(
             Request(
@@ -95,7 +95,7 @@ class LibraryBackend:
             settings=database.settings,
         )
         bars = answer.error_bars
-        return Outcome(
+        return CountOutcome(
             answer.value,
             answer.epsilon,
             None if bars is None else (bars.low, bars.high),

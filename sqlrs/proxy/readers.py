@@ -13,7 +13,7 @@ from typing import TypeVar, cast
 from sqlrs.errors import QueryRefused
 from sqlrs.proxy.backend import Checker
 from sqlrs.proxy.logs import log
-from sqlrs.proxy.policy.decisions import Plan, Policy
+from sqlrs.proxy.policy.decisions import Decision, Policy
 from sqlrs.proxy.worker import HEADER, Compiles, Done, Job, Plans, Setup, Written, packed
 from sqlrs.refusals import refusal
 
@@ -40,7 +40,7 @@ class Readers:
         self._starting: set[asyncio.Task[None]] = set()
         self._turns: dict[str, asyncio.Semaphore] = {}
         # What passed once passes again: policy and schema stay as they are.
-        self._plans: OrderedDict[str, list[Plan]] = OrderedDict()
+        self._plans: OrderedDict[str, list[Decision]] = OrderedDict()
         self._compiled: OrderedDict[str, None] = OrderedDict()
 
     def start(self) -> None:
@@ -57,11 +57,11 @@ class Readers:
         for worker in workers:
             await worker.kill()
 
-    async def plans(self, analyst: str, sql: str) -> list[Plan]:
+    async def plans(self, analyst: str, sql: str) -> list[Decision]:
         """The statements of a text and what may happen to each."""
         known = self._plans.get(sql)
         if known is None:
-            known = cast(list[Plan], await self._run(analyst, Plans(sql)))
+            known = cast(list[Decision], await self._run(analyst, Plans(sql)))
             _remember(self._plans, sql, known)
         return known
 

@@ -56,7 +56,7 @@ class Route(Enum):
 
 
 @dataclass(frozen=True)
-class Statement:
+class ClientStatement:
     """One statement of the analyst's text, and where it starts there."""
 
     text: str
@@ -67,16 +67,16 @@ class Statement:
 class Tokens:
     """A statement with its tokens, which take three hundred times its memory and are not kept."""
 
-    statement: Statement
+    statement: ClientStatement
     tokens: tuple[Token, ...]
 
 
 @dataclass(frozen=True)
-class Plan:
+class Decision:
     """A statement that may go on. ``fresh`` names the sqlrs views and settings it reads."""
 
     route: Route
-    statement: Statement
+    statement: ClientStatement
     fresh: frozenset[str] = frozenset()
     deallocates: str | None = None
     deallocates_all: bool = False
@@ -99,7 +99,7 @@ def split(sql: str) -> list[Tokens]:
         if current:
             start = current[0].start
             text = sql[start : current[-1].end + 1]
-            statements.append(Tokens(Statement(text, start), tuple(current)))
+            statements.append(Tokens(ClientStatement(text, start), tuple(current)))
         current = []
     return statements
 
@@ -112,7 +112,7 @@ class Policy:
         self._names = frozenset(name for _, name in self._exposed)
         self._public = frozenset((one.schema, one.name) for one in schema.tables if one.public)
 
-    def plan(self, written: Tokens) -> Plan:
+    def plan(self, written: Tokens) -> Decision:
         """Decide about one statement; whatever is not known to be harmless is refused."""
         statement, tokens = written.statement, written.tokens
         first = tokens[0].text.lower()
@@ -126,7 +126,7 @@ class Policy:
         hint = UNSUPPORTED.get(first, "only SELECT count(*) over the exposed tables is answered")
         raise refusal("not_supported", f"{first.upper()} is not supported", span=span, hint=hint)
 
-    def _read(self, statement: Statement) -> Plan:
+    def _read(self, statement: ClientStatement) -> Decision:
         try:
             (tree,) = parse_text(_OID_ARRAY.sub(r"\1int\2", statement.text), "postgres")
         except ParseError as problem:
@@ -143,13 +143,13 @@ class Policy:
         relations = [table for table in tree.find_all(exp.Table) if table.name]
         if any(self._is_exposed(table) for table in relations):
             public = has_known_shape(tree) and all(map(self._is_public, relations))
-            return Plan(Route.PUBLIC if public else Route.PROTECTED, statement)
+            return Decision(Route.PUBLIC if public else Route.PROTECTED, statement)
         fresh = frozenset(
             name for table in relations if (name := _system_relation(table, local)) is not None
         )
         for function in tree.find_all(exp.Func):
             _check_function(function)
-        return Plan(Route.SHADOW, statement, fresh)
+        return Decision(Route.SHADOW, statement, fresh)
 
     def _is_exposed(self, table: exp.Table) -> bool:
         schema, name = _folded(table.args.get("db")), _folded(table.this)
@@ -166,8 +166,8 @@ class Policy:
         return bool(meant) and meant <= self._public
 
 
-def _utility(statement: Statement, utility: Utility) -> Plan:
-    return Plan(
+def _utility(statement: ClientStatement, utility: Utility) -> Decision:
+    return Decision(
         Route.SHADOW,
         statement,
         utility.fresh,

@@ -14,7 +14,7 @@ from sqlglot import exp
 from sqlrs.compiler.complexity import parse_text
 from sqlrs.errors import UsageError
 from sqlrs.proxy.policy.arrays import ELEMENTS, elements, write_membership
-from sqlrs.proxy.policy.moments import read_date, read_time, read_zoned_time
+from sqlrs.proxy.policy.client_moments import read_date, read_time, read_zoned_time
 from sqlrs.refusals import refusal
 
 _EPOCH_DATE = date(2000, 1, 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 
-from sqlrs.proxy.policy.decisions import Plan, Route
+from sqlrs.proxy.policy.decisions import Decision, Route
 from sqlrs.proxy.protocol.codec import Frame
 from sqlrs.proxy.protocol.messages import Close
 from sqlrs.proxy.protocol.replies import INT8, ResultColumn, read_row_description
@@ -16,7 +16,7 @@ from sqlrs.refusals import refusal
 class Prepared:
     """A statement that passed the whitelist; a protected one carries its types and column name."""
 
-    plan: Plan
+    plan: Decision
     types: tuple[int, ...] = ()
     column: bytes = b""
     parameter_body: bytes = b""
@@ -32,7 +32,7 @@ class Prepared:
 class Portal:
     """A statement with its parameters. A protected one is answered once."""
 
-    plan: Plan | None
+    plan: Decision | None
     sql: str = ""
     binary: bool = False
     column: bytes = b""
@@ -110,7 +110,7 @@ class Prepareds:
         self._statements.pop("", None)
         self._portals.pop("", None)
 
-    def deallocate(self, plan: Plan) -> None:
+    def deallocate(self, plan: Decision) -> None:
         """Follow a DEALLOCATE or DISCARD that the shadow carried out."""
         if plan.deallocates_all:
             self._statements.clear()

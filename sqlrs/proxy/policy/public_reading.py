@@ -115,7 +115,7 @@ _CAST_TO = frozenset(
 
 
 @dataclass(frozen=True)
-class Reading:
+class PublicReading:
     """What to ask the engine: how large the result is, and then for its values as text."""
 
     size: exp.Select
@@ -127,7 +127,7 @@ def has_known_shape(tree: exp.Expr) -> bool:
     return isinstance(tree, exp.Select) and all(_is_known(node, tree) for node in tree.walk())
 
 
-def public_reading(sql: str, catalog: Catalog, most_rows: int) -> Reading:
+def public_reading(sql: str, catalog: Catalog, most_rows: int) -> PublicReading:
     """The statements for the engine, or a refusal. The text is PostgreSQL's, as clients write."""
     try:
         with bounded():
@@ -143,7 +143,7 @@ def public_reading(sql: str, catalog: Catalog, most_rows: int) -> Reading:
                 "public_reading",
                 f"{call.sql_names()[0].lower()} is a function of the database here",
             )
-    return _Writer(tree, catalog).reading(most_rows)
+    return _ReadingWriter(tree, catalog).reading(most_rows)
 
 
 def _is_known(node: exp.Expr, root: exp.Expr) -> bool:
@@ -184,7 +184,7 @@ class _Source:
     alias: str
 
 
-class _Writer:
+class _ReadingWriter:
     """Writes one reading with the catalog's names."""
 
     def __init__(self, tree: exp.Select, catalog: Catalog) -> None:
@@ -199,7 +199,7 @@ class _Writer:
         if len({source.called for source in self._sources}) < len(tables):
             raise refusal("public_reading", "two tables have the same name here")
 
-    def reading(self, most_rows: int) -> Reading:
+    def reading(self, most_rows: int) -> PublicReading:
         """Size and rows of the result, one row above the limit at most."""
         items = list(self._items())
         if len(items) > _MOST_COLUMNS:
@@ -230,7 +230,7 @@ class _Writer:
         self._limit(inner, most_rows)
         texts = [exp.cast(column(name, "r"), exp.DataType.Type.TEXT) for name in names]
         whole = exp.Subquery(this=inner, alias=exp.TableAlias(this=exp.to_identifier("r")))
-        return Reading(_size(texts, whole.copy()), exp.Select(expressions=texts).from_(whole))
+        return PublicReading(_size(texts, whole.copy()), exp.Select(expressions=texts).from_(whole))
 
     def _source(self, node: exp.Table, number: int) -> _Source:
         table = self._public_table(node)

@@ -44,10 +44,10 @@ _INTEGER = exp.DataType.build("INTEGER")
 # Keeps a result of a form under a name like the given one, if it is not there yet.
 Once = Callable[[Hashable, str, Callable[[], exp.Select]], str]
 # What stands in FROM, its columns, the conditions on its rows and their count.
-Source = tuple[exp.Expression, Places, list[exp.Expression], list[exp.Expression]]
+LeafSource = tuple[exp.Expression, Places, list[exp.Expression], list[exp.Expression]]
 
 
-def leaf_source(leaf: Leaf, alias: str, once: Once) -> Source:
+def leaf_source(leaf: Leaf, alias: str, once: Once) -> LeafSource:
     """A leaf as it is joined."""
     match leaf:
         case TableRows():
@@ -70,7 +70,7 @@ def leaf_source(leaf: Leaf, alias: str, once: Once) -> Source:
     raise TypeError(f"there is no source for a leaf of kind {type(leaf).__name__}")
 
 
-def picked_source(leaf: Picked, name: str, alias: str) -> Source:
+def picked_source(leaf: Picked, name: str, alias: str) -> LeafSource:
     """A leaf whose rows are kept under a name, as it is joined."""
     own, where = _places(leaf.columns, alias)
     return aliased(name, alias), own, where, []
