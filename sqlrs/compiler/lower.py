@@ -1,4 +1,4 @@
-"""Tree -> conjunctive query, or a refusal that names the construct and where it stands."""
+"""Tables and conditions -> conjunctive query, or a refusal that marks what cannot be one."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ from collections.abc import Iterable
 
 from sqlglot import exp
 
-from sqlrs.catalog import Catalog, Family
+from sqlrs.catalog import Family
 from sqlrs.compiler.conditions import Reference, as_column, reference
 from sqlrs.compiler.flat import FlatQuery, Occurrence
 from sqlrs.compiler.growth_of_text import check_growth
-from sqlrs.compiler.inline import inline
 from sqlrs.compiler.literals import is_literal
-from sqlrs.compiler.parse import ParsedSelect
 from sqlrs.compiler.placing import Placement
 from sqlrs.compiler.sorting import sort_conditions
 from sqlrs.query import Atom, Query, Variable
@@ -22,12 +20,11 @@ MAX_INEQUALITIES = 100
 MAX_COMPARISONS = 40
 
 
-def lower(parsed: ParsedSelect, catalog: Catalog) -> Query:
-    """The conjunctive query that the SELECT asks for.
+def lower(flat: FlatQuery) -> Query:
+    """The conjunctive query that the tables and conditions are.
 
     One that can never be true keeps a filter FALSE, which sqlrs.compiler.simplify recognises.
     """
-    flat = inline(parsed, catalog)
     _refuse_opaque(flat)
     check_growth(flat.conditions, flat.source)
     placed = Placement(flat, sort_conditions(flat))

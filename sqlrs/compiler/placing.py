@@ -30,7 +30,7 @@ from sqlrs.compiler.conditions import (
     substituted,
 )
 from sqlrs.compiler.flat import FlatQuery
-from sqlrs.compiler.sorting import Relation, Sorted
+from sqlrs.compiler.sorting import Compared, Sorted
 from sqlrs.dialects import dialect_named
 from sqlrs.errors import QueryRefused
 from sqlrs.query import Comparison, Constant, Filter, General, Inequality, Term, Variable
@@ -117,7 +117,7 @@ class Placement:
             elif first[1] != column:
                 yield exp.EQ(this=exp.column(first[1], quoted=True), expression=here)
 
-    def _place_relation(self, relation: Relation) -> None:
+    def _place_relation(self, relation: Compared) -> None:
         self._guard(relation)
         left, right = self.terms[relation.left], self._right(relation)
         if isinstance(left, Constant) and isinstance(right, Constant):
@@ -126,12 +126,15 @@ class Placement:
             # Columns that are equal are never null: only the strict forms say something, "never".
             if relation.kind in (exp.NEQ, exp.LT, exp.GT):
                 self._never()
-        elif relation.kind is not exp.NEQ:
-            if self._only_inside_atom(relation, any):
-                self._filter(relation.condition)
-            else:
-                self._compare(relation, left, right)
-        elif not (isinstance(left, Variable) and isinstance(right, Variable)):
+        elif relation.kind is exp.NEQ:
+            self._place_inequality(relation, left, right)
+        elif self._only_inside_atom(relation, any):
+            self._filter(relation.condition)
+        else:
+            self._compare(relation, left, right)
+
+    def _place_inequality(self, relation: Compared, left: Term, right: Term) -> None:
+        if not (isinstance(left, Variable) and isinstance(right, Variable)):
             self._place(relation.condition)
         elif self._only_inside_atom(relation, all):
             self._filter(relation.condition)
@@ -139,7 +142,7 @@ class Placement:
             self.used.update(relation.columns)
             self.inequalities.add(Inequality.between(left, right))
 
-    def _guard(self, relation: Relation) -> None:
+    def _guard(self, relation: Compared) -> None:
         """Keep a comparison within one atom as a guard of the atom's filters that can fail."""
         condition = relation.condition
         if isinstance(relation.right, Constant):
@@ -150,17 +153,17 @@ class Placement:
         if inside and self._never_fails(condition, types):
             self._guards[relation.left[0]].append(over_bare_columns(condition))
 
-    def _right(self, relation: Relation) -> Term:
+    def _right(self, relation: Compared) -> Term:
         right = relation.right
         return right if isinstance(right, Constant) else self.terms[right]
 
-    def _compare(self, relation: Relation, left: Term, right: Term) -> None:
+    def _compare(self, relation: Compared, left: Term, right: Term) -> None:
         self.used.update(relation.columns)
         if relation.kind in (exp.GT, exp.GTE):
             left, right = right, left
         self.comparisons.add(Comparison(left, right, relation.kind in (exp.LT, exp.GT)))
 
-    def _place_constants(self, relation: Relation, left: Constant, right: Constant) -> None:
+    def _place_constants(self, relation: Compared, left: Constant, right: Constant) -> None:
         if left.value == right.value or left.type.family is not Family.TEXT:
             if not holds(relation.kind, left.value, right.value):
                 self._never()
@@ -169,7 +172,7 @@ class Placement:
             column = column_at(relation.left)
             self._filter(relation.kind(this=column, expression=literal(right)))
 
-    def _only_inside_atom(self, relation: Relation, needed: Callable[[list[bool]], bool]) -> bool:
+    def _only_inside_atom(self, relation: Compared, needed: Callable[[list[bool]], bool]) -> bool:
         if len({alias for alias, _ in relation.columns}) != 1 or len(relation.columns) != 2:
             return False
         return not needed(
@@ -226,20 +229,16 @@ class Placement:
         There it meets rows that have no partner in the analyst's join, so it must not fail on any.
         """
         members = {place: self.equal.members(place) for place in references(condition)}
-        found = []
         types = {self.equal.type_of(p) for equal in members.values() for p in equal}
-        joined = any(len(equal) > 1 for equal in members.values())
-        if joined and self._never_fails(condition, types):
-            for occurrence in self.flat.occurrences:
-                moved = {
-                    place: place if place[0] == occurrence.alias else own
-                    for place, equal in members.items()
-                    for own in [next((p for p in equal if p[0] == occurrence.alias), None)]
-                    if own is not None
-                }
-                if len(moved) == len(members) and self._same_meaning(condition, moved):
-                    found.append(_moved(condition, moved))
-        return found
+        alone = all(len(equal) == 1 for equal in members.values())
+        if alone or not self._never_fails(condition, types):
+            return []
+        moves = [_move_to(occurrence.alias, members) for occurrence in self.flat.occurrences]
+        return [
+            _moved(condition, moved)
+            for moved in moves
+            if len(moved) == len(members) and self._same_meaning(condition, moved)
+        ]
 
     def _same_meaning(self, condition: exp.Expr, moved: dict[Reference, Reference]) -> bool:
         return all(
@@ -328,6 +327,18 @@ def _guarded(risky: list[exp.Expr], guards: list[exp.Expr]) -> tuple[Filter, ...
     for before in [*reversed(risky[:-1]), *([exp.and_(*guards)] if guards else [])]:
         tree = exp.Case(ifs=[exp.If(this=before.copy(), true=tree)])
     return (Filter(tree, frozenset(column.name for column in tree.find_all(exp.Column))),)
+
+
+def _move_to(
+    alias: str, members: dict[Reference, tuple[Reference, ...]]
+) -> dict[Reference, Reference]:
+    """For each column one of its equals at this atom, itself if it is there; some may have none."""
+    moved: dict[Reference, Reference] = {}
+    for place, equal in members.items():
+        own = next((p for p in equal if p[0] == alias), None)
+        if own is not None:
+            moved[place] = place if place[0] == alias else own
+    return moved
 
 
 def _aliases(condition: exp.Expr) -> set[str]:

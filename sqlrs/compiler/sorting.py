@@ -39,7 +39,7 @@ _INTEGERS = {
 
 
 @dataclass(frozen=True, eq=False)
-class Relation:
+class Compared:
     """A comparison operator between a column and a column or a literal that can be read."""
 
     kind: type[exp.Expr]
@@ -61,7 +61,7 @@ class Sorted:
 
     equal: Equalities
     bound: set[Reference] = field(default_factory=set)
-    relations: list[Relation] = field(default_factory=list)
+    relations: list[Compared] = field(default_factory=list)
     others: list[exp.Expr] = field(default_factory=list)
     never: bool = False
 
@@ -164,7 +164,7 @@ class _Sorter:
             return True
         if kind is exp.NEQ or not column.ordered:
             return False
-        self.found.relations.append(Relation(kind, left, Constant(value, column), condition))
+        self.found.relations.append(Compared(kind, left, Constant(value, column), condition))
         return True
 
     def _columns(
@@ -186,7 +186,7 @@ class _Sorter:
             self.equal.join(left, right)
             return True
         if joinable and (kind is exp.NEQ or one.ordered):
-            self.found.relations.append(Relation(kind, left, right, condition))
+            self.found.relations.append(Compared(kind, left, right, condition))
             return True
         return False
 

@@ -12,11 +12,30 @@ from sqlrs.trees.build import all_of
 _TO_LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 
 
+COMMON_TYPES = frozenset(
+    """
+    smallint int2 int integer int4 bigint int8 real float float4 float8 decimal numeric dec text
+    varchar character_varying char character bpchar boolean bool date timestamp timestamptz time
+    interval uuid double_precision
+    """.split()  # noqa: SIM905
+)
+"""Words of types that PostgreSQL and DuckDB read alike."""
+
+
 class Dialect:
     """One database's SQL. Each subclass says what differs; none holds any state."""
 
     name: ClassVar[str]
     """What sqlglot and the command line call it."""
+    title: ClassVar[str]
+    """What people call it."""
+    type_words: ClassVar[frozenset[str]] = frozenset()
+    """The types that a cast may name, by the word as written: lower case, blanks as underscores.
+
+    A parser reads the types of many databases and writes the nearest one of this database in their
+    place: what PostgreSQL does not know as tinyint would be counted as smallint. The tests compare
+    each word's type with the type of what the tree writes for it.
+    """
     keeps_case: ClassVar[bool] = False
     """Whether a quoted name means exactly that spelling; otherwise names differ by letters only."""
     common_columns_first: ClassVar[bool] = False
@@ -42,6 +61,10 @@ class Dialect:
     """Whether a power of decimals has all its digits."""
     views_have_rights: ClassVar[bool] = False
     """Whether a view can be read by who may not read the tables behind it."""
+    read_by_clients: ClassVar[bool] = False
+    """Whether the proxy's clients write this very SQL: no text of theirs means something else."""
+    holds_functions: ClassVar[bool] = False
+    """Whether a private count can be installed in it as a function."""
 
     def folded(self, name: str, *, quoted: bool) -> str:
         """The form in which two spellings of one name are equal: only ASCII is folded."""

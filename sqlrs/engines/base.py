@@ -41,7 +41,7 @@ class Snapshot(Protocol):
         ...
 
 
-class Source(Protocol):
+class Measurable(Protocol):
     """What can be measured: an engine, or one snapshot of it."""
 
     @property

@@ -19,8 +19,7 @@ from sqlrs.engines.base import Fetch, LastCatalog, Row, one_integer, verify_keys
 from sqlrs.engines.duckdb_catalog import read_catalog
 from sqlrs.engines.duckdb_optimizers import MISCOUNTING, SETTING, SwitchedOff
 from sqlrs.engines.file_schema import Declared
-from sqlrs.engines.files import FilePath, Files, open_files
-from sqlrs.engines.session import (
+from sqlrs.engines.given_session import (
     carried_settings,
     duckdb_settings,
     refuse_temporary,
@@ -28,6 +27,7 @@ from sqlrs.engines.session import (
     try_settings,
 )
 from sqlrs.engines.spill import Spill
+from sqlrs.engines.table_files import FilePath, Files, open_files
 from sqlrs.engines.watch import Outcome, Stop, ctrl_c_interrupts, watched
 from sqlrs.errors import EngineFailed, Interrupted, SqlrsError, UsageError
 from sqlrs.templates import template

@@ -12,7 +12,7 @@ import sqlglot
 from sqlrs.engines import versions
 from sqlrs.engines.base import Engine
 from sqlrs.engines.file_schema import Declared
-from sqlrs.engines.files import FilePath
+from sqlrs.engines.table_files import FilePath
 from sqlrs.errors import UsageError
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from sqlglot import exp
 from sqlrs.catalog import Catalog
 from sqlrs.engines import versions
 from sqlrs.engines.base import LastCatalog, Row, one_integer, verify_keys
+from sqlrs.engines.given_session import refuse_postgres_language, refuse_temporary
 from sqlrs.engines.postgres_catalog import read_catalog
-from sqlrs.engines.session import refuse_postgres_language, refuse_temporary
 from sqlrs.engines.watch import ctrl_c_interrupts
 from sqlrs.errors import EngineFailed, Interrupted, SqlrsError, UsageError
 from sqlrs.templates import template

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from sqlrs.engines.base import Source
+from sqlrs.engines.base import Measurable
 from sqlrs.measuring.evaluate import Evaluator
 from sqlrs.measuring.measure import Measured
 from sqlrs.measuring.work import Progress, Values, Work
@@ -22,7 +22,7 @@ _Known = dict[Members, int]
 class Measurements:
     """Where a release measures, by which plans, and who hears of it."""
 
-    source: Source
+    source: Measurable
     plan: str = "auto"
     solver_seconds: float = DEFAULT_SOLVER_SECONDS
     progress: Progress | None = None

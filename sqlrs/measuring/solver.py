@@ -21,7 +21,7 @@ from sqlrs.planning.external import Solved
 from sqlrs.planning.solvable import positive
 from sqlrs.query import Comparison, Constant, General, Variable
 from sqlrs.residuals.residual import Residual
-from sqlrs.sql.external import Names
+from sqlrs.sql.external_variables import Names
 from sqlrs.sql.places import constant_number
 
 if TYPE_CHECKING:

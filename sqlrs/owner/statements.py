@@ -13,8 +13,6 @@ from sqlrs.residuals.residual import Residuals
 from sqlrs.sensitivity.refined import reached
 from sqlrs.sql.write import statement_of
 
-"""Those that statements are written in."""
-
 
 @dataclass(frozen=True)
 class Statement:

@@ -8,10 +8,10 @@ from decimal import Decimal
 
 from psycopg.sql import SQL, Composable, Identifier, Literal
 
-from sqlrs.errors import QueryRefused
 from sqlrs.ledger.base import Kind
 from sqlrs.procedures.definition import RESERVED_NAMES, Definition
 from sqlrs.procedures.parts import MIGRATIONS, OBJECTS, edition
+from sqlrs.refusals import refusal
 from sqlrs.templates import template
 
 DEFAULT_OWNER = "sqlrs_owner"
@@ -130,7 +130,8 @@ def _function(definition: Definition) -> str:
     )
     # The text of a query must not be able to end the quotes that it stands in.
     if any(created.count(quote) != 2 for quote in _QUOTES):
-        raise QueryRefused(f"the query holds the text {' or '.join(_QUOTES)}", hint="leave it out")
+        message = f"the query holds the text {' or '.join(_QUOTES)}"
+        raise refusal("unsupported", message, hint="leave it out")
     return created
 
 

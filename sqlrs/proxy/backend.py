@@ -76,7 +76,7 @@ class ExposedSchema:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CountOutcome:
     """A released count with its cost: all of it may be shown to the analyst who asked.
 
     ``shown`` is false where the statement's HAVING, LIMIT or OFFSET leaves no row.
@@ -139,7 +139,7 @@ class Backend(Protocol):
         error_bars: Decimal | None,
         cancel: Cancellation,
         hold: Hold = at_once,
-    ) -> Outcome:
+    ) -> CountOutcome:
         """Charge, then answer; a repeat is answered from the record.
 
         ``hold`` is called after the work and before its outcome is recorded, whatever it is: until

@@ -12,11 +12,12 @@ from sqlrs.catalog import Catalog
 from sqlrs.compiled import Compiled
 from sqlrs.compiler.afterwards import Afterwards
 from sqlrs.compiler.complexity import parse_text
-from sqlrs.compiler.parse import parse
 from sqlrs.compiler.simplify import Contradiction
+from sqlrs.compiler.understand import read_select
+from sqlrs.dialects import dialect_named
 from sqlrs.effort import TooComplex, bounded
-from sqlrs.errors import QueryRefused
 from sqlrs.mechanisms import DEFAULT, mechanism_named
+from sqlrs.refusals import refusal
 from sqlrs.settings import Settings
 
 
@@ -38,24 +39,23 @@ class LibraryChecker:
 
 def check_dialect(sql: str, dialect: str) -> None:
     """Refuse a text that PostgreSQL and the data's own database read in two ways."""
-    if dialect == "postgres":
+    if dialect_named(dialect).read_by_clients:
         return
     try:
         same = _unordered(sql, "postgres") == _unordered(sql, dialect)
     except (SqlglotError, TooComplex):
         same = False
     if not same:
-        raise QueryRefused(
+        raise refusal(
+            "dialect",
             f"PostgreSQL and {dialect}, which holds the data, read this query differently",
-            code="dialect",
-            hint="avoid / and functions whose meaning differs between the two",
         )
 
 
 def afterwards(sql: str, catalog: Catalog) -> Afterwards:
     """What is done with the released number of a text that was checked before."""
     with bounded():
-        return parse(sql, catalog).after
+        return read_select(sql, catalog).after
 
 
 def _unordered(sql: str, dialect: str) -> list[exp.Expr]:

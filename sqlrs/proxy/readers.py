@@ -13,9 +13,9 @@ from typing import TypeVar, cast
 from sqlrs.errors import QueryRefused
 from sqlrs.proxy.backend import Checker
 from sqlrs.proxy.logs import log
-from sqlrs.proxy.policy.decisions import Plan, Policy
+from sqlrs.proxy.policy.decisions import Decision, Policy
 from sqlrs.proxy.worker import HEADER, Compiles, Done, Job, Plans, Setup, Written, packed
-from sqlrs.refusals import REFUSALS
+from sqlrs.refusals import refusal
 
 _Value = TypeVar("_Value")
 _Text = tuple[str, str]
@@ -42,7 +42,7 @@ class Readers:
         self._turns: dict[str, asyncio.Semaphore] = {}
         # What passed once passes again: policy and schema stay as they are. Each analyst's own
         # texts: how long another's text takes would tell whether somebody has asked it before.
-        self._plans: OrderedDict[_Text, list[Plan]] = OrderedDict()
+        self._plans: OrderedDict[_Text, list[Decision]] = OrderedDict()
         self._compiled: OrderedDict[_Text, None] = OrderedDict()
 
     def start(self) -> None:
@@ -59,11 +59,11 @@ class Readers:
         for worker in workers:
             await worker.kill()
 
-    async def plans(self, analyst: str, sql: str) -> list[Plan]:
+    async def plans(self, analyst: str, sql: str) -> list[Decision]:
         """The statements of a text and what may happen to each."""
         known = self._plans.get((analyst, sql))
         if known is None:
-            known = cast(list[Plan], await self._run(analyst, Plans(sql)))
+            known = cast(list[Decision], await self._run(analyst, Plans(sql)))
             _remember(self._plans, (analyst, sql), known)
         return known
 
@@ -97,7 +97,7 @@ class Readers:
         if result.problem is not None:
             raise result.problem
         if result.broken:
-            raise QueryRefused("the statement cannot be read", sqlstate="42601", code="syntax")
+            raise refusal("syntax_error", "the statement cannot be read", hint="")
         return result.value
 
     async def _finish(self, worker: _Worker, answer: asyncio.Future[Done]) -> None:
@@ -188,10 +188,6 @@ def _remember(known: OrderedDict[_Text, _Value], text: _Text, value: _Value) -> 
 
 
 def _too_complex(seconds: float) -> QueryRefused:
-    entry = REFUSALS["too_complex"]
-    return QueryRefused(
-        f"the statement takes longer than {seconds:g} s or too much memory to read",
-        hint=entry.hint,
-        code=entry.code,
-        sqlstate=entry.sqlstate,
+    return refusal(
+        "too_complex", f"the statement takes longer than {seconds:g} s or too much memory to read"
     )

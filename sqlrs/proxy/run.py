@@ -15,7 +15,7 @@ from sqlrs.proxy.library import LibraryBackend
 from sqlrs.proxy.protocol import tls
 from sqlrs.proxy.server import Proxy
 from sqlrs.proxy.server import serve as serve_backend
-from sqlrs.proxy.shadow.server import find_binaries
+from sqlrs.proxy.shadow.cluster import find_binaries
 from sqlrs.proxy.users import add_user, read_users
 from sqlrs.proxy.warnings import not_offered, warnings
 

@@ -17,7 +17,7 @@ from sqlrs.proxy.policy.gates import CountGate, RateGate, StepGate
 from sqlrs.proxy.policy.guesses import GuessGate
 from sqlrs.proxy.protocol.tls import Tls
 from sqlrs.proxy.readers import Readers
-from sqlrs.proxy.shadow.server import Shadow
+from sqlrs.proxy.shadow.cluster import Shadow
 from sqlrs.proxy.users import Users
 
 

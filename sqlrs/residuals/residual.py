@@ -14,8 +14,8 @@ from functools import cached_property
 from itertools import chain, combinations
 
 from sqlrs.effort import spend
-from sqlrs.errors import QueryRefused
 from sqlrs.query import Atom, Comparison, General, Inequality, Predicate, Query, Variable
+from sqlrs.refusals import refusal
 
 Members = frozenset[int]
 _Mask = int
@@ -154,12 +154,9 @@ class Residuals:
             ("private tables", len(query.private), MAX_PRIVATE_ATOMS),
         ):
             if size > most:
-                raise QueryRefused(
+                raise refusal(
+                    "too_many_tables",
                     f"the query joins {size} {kind}; at most {most} are supported",
-                    code="too_many_tables",
-                    sqlstate="54001",
-                    hint="count over a smaller join; the owner can store a join of public "
-                    "tables as one table",
                 )
         self.query = query
         self.reading = Reading.of(query) if reading is None else reading

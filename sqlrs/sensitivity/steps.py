@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from sqlrs.catalog import Table
-from sqlrs.errors import QueryRefused
 from sqlrs.query import Query
+from sqlrs.refusals import refusal
 from sqlrs.residuals.isomorphism import Classes
 from sqlrs.residuals.residual import Members, Residual, Residuals
 from sqlrs.sensitivity.components import components
@@ -88,12 +88,9 @@ class _OpenSets:
                 if not part.decided:
                     classes.add(self._part(part))
             if len(classes) > MAX_STATEMENTS:
-                raise QueryRefused(
+                raise refusal(
+                    "too_many_tables",
                     f"the query has more than {MAX_STATEMENTS} residuals that all differ",
-                    code="too_many_tables",
-                    sqlstate="54001",
-                    hint="count over a smaller join; the owner can store a join of public "
-                    "tables as one table",
                 )
 
     def _part(self, part: Residual) -> Members:

@@ -12,9 +12,10 @@ from sqlglot import exp
 from sqlrs.compiler.compile import compile_query
 from sqlrs.compiler.coverage import check_coverage
 from sqlrs.compiler.grammar import _NODES, check_grammar
+from sqlrs.compiler.inline import inline
 from sqlrs.compiler.lower import lower
-from sqlrs.compiler.parse import parse
 from sqlrs.compiler.source import Source
+from sqlrs.compiler.understand import read_select
 from sqlrs.errors import QueryRefused, Span
 from tests.compiler.schema import CATALOG
 from tests.support import sql_cases
@@ -91,7 +92,7 @@ def test_mangled_text_is_refused_or_counted_as_the_engine_counts_it(data: st.Dat
             del words[at : at + 1]
     sql = " ".join(words)
     try:
-        lowered = lower(parse(sql, database.catalog), database.catalog)
+        lowered = lower(inline(read_select(sql, database.catalog), database.catalog))
     except QueryRefused as error:
         assert error.describe()
         return

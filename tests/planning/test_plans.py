@@ -28,7 +28,7 @@ from sqlrs.planning.statistics import Statistics
 from sqlrs.planning.structure import Structure, numbered
 from sqlrs.query import Inequality, Query, Variable
 from sqlrs.residuals.residual import Residuals
-from sqlrs.sql.factorised import Statement
+from sqlrs.sql.factorised import StatementBuilder
 from sqlrs.sql.write import statement_of
 from sqlrs.trees.naming import column_names
 from tests.planning.adapters import Direct
@@ -105,7 +105,7 @@ def test_a_bound_is_never_below_a_group(graph: Direct) -> None:
     bound = Planner(Statistics()).bound(easier)
     building = choose(residuals.of(frozenset({0, 1, 2})), how="pruned")
     assert building.name == "pruned"
-    statement = Statement(dialect_named("duckdb"), frozenset({"edge"}))
+    statement = StatementBuilder(dialect_named("duckdb"), frozenset({"edge"}))
     rows, columns = statement.totals(bound)
     assert list(columns.values()) == ["a"]
     bounds = dict(graph.rows(statement.finished(rows)))

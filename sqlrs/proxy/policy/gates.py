@@ -16,7 +16,7 @@ _MAX_KEYS = 10_000
 class TooMany(SqlrsError):
     """A limit of the proxy is reached; nothing was read or charged."""
 
-    code = "limit"
+    code = "too_many"
     sqlstate = "53000"
 
 

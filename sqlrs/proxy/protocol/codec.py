@@ -100,7 +100,7 @@ class Reader:
 
 
 @dataclass(frozen=True)
-class Limits:
+class FrameLimits:
     """How long a message may be: its type must be named, and its length must not exceed this."""
 
     kinds: dict[bytes, int]
@@ -117,7 +117,7 @@ class Limits:
 class FrameBuffer:
     """Cuts a byte stream into frames and never holds more than one message over its limit."""
 
-    def __init__(self, limits: Limits | None) -> None:
+    def __init__(self, limits: FrameLimits | None) -> None:
         self.limits = limits
         self._bytes = bytearray()
 

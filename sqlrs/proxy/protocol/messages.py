@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlrs.proxy.protocol.codec import Frame, Limits, ProtocolViolation, Reader
+from sqlrs.proxy.protocol.codec import Frame, FrameLimits, ProtocolViolation, Reader
 
 # Everything but statements and parameter values is short.
 _SMALL = 4096
 
 
-def session_limits(max_message: int) -> Limits:
+def session_limits(max_message: int) -> FrameLimits:
     """The messages that a client may send once it is authenticated."""
     large = dict.fromkeys((b"Q", b"P", b"B", b"F", b"d"), max_message)
     small = dict.fromkeys((b"D", b"E", b"C", b"S", b"H", b"X", b"c", b"f"), _SMALL)
-    return Limits(large | small)
+    return FrameLimits(large | small)
 
 
 @dataclass(frozen=True)
-class Query:
+class SimpleQuery:
     """A simple query: one or more statements."""
 
     sql: str
@@ -94,7 +94,7 @@ class CopyMessage:
 
 
 Message = (
-    Query
+    SimpleQuery
     | Parse
     | Bind
     | Describe
@@ -123,7 +123,7 @@ def decode(frame: Frame) -> Message:
 def _decode(kind: bytes, reader: Reader) -> Message:
     match kind:
         case b"Q":
-            return Query(reader.string())
+            return SimpleQuery(reader.string())
         case b"P":
             name, sql = reader.string(), reader.string()
             return Parse(name, sql, reader.uint32s())
