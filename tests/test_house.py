@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from sqlrs.mechanisms import NAMES
+
 PACKAGE = Path(__file__).parents[1] / "sqlrs"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
@@ -43,6 +45,9 @@ ORDER = [
     ("__init__", "__main__"),
 ]
 PLACE = {room: place for place, rooms in enumerate(ORDER) for room in rooms}
+
+# The mathematics has no SQL in it, not even as a tree.
+WITHOUT_SQL = ("query", "residuals", "planning", "sensitivity", "noise", "mechanisms", "release")
 
 # Where each driver, and each library that is heavy or optional, may be imported.
 DRIVERS = {
@@ -99,6 +104,24 @@ def test_imports_point_back_along_the_data_flow(path: Path) -> None:
         if module.partition(".")[0] == "sqlrs":
             room = room_of(module)
             assert PLACE[room] <= PLACE[own], f"{own} imports {room}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_the_mathematics_knows_no_sql(path: Path) -> None:
+    if name_of(path).split("/")[0].removesuffix(".py") in WITHOUT_SQL:
+        assert not {m for m in imports_of(path) if m.partition(".")[0] == "sqlglot"}
+
+
+def test_only_the_registry_knows_a_mechanism_by_name() -> None:
+    """Each noise has a name; who else writes it down would have to be found for the next one."""
+    for path in MODULES:
+        words = {
+            node.value
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        }
+        if not name_of(path).startswith(("mechanisms/", "noise/")):
+            assert words.isdisjoint(NAMES), name_of(path)
 
 
 @pytest.mark.parametrize("driver", DRIVERS)

@@ -13,7 +13,7 @@ from sqlrs.planning.canonical import canonical, twins
 from sqlrs.planning.decompose import Decomposition, decompose
 from sqlrs.planning.leaves import Leaf, merged
 from sqlrs.planning.problem import Equal, Problem, substituted
-from sqlrs.planning.statistics import Statistics
+from sqlrs.planning.table_statistics import Statistics
 from sqlrs.query import Inequality, Variable
 
 # How many terms are worth planning: more where reading all inequalities in bags takes minutes.

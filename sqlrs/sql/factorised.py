@@ -14,7 +14,7 @@ from sqlrs.planning.inclusion_exclusion import Sum, Term
 from sqlrs.planning.leaves import Leaf
 from sqlrs.planning.problem import Above, Condition, Equal, Problem, Renamed
 from sqlrs.query import Inequality, Variable
-from sqlrs.sql.leaves import Source, aliased, leaf_source
+from sqlrs.sql.leaf_sources import Source, aliased, leaf_source
 from sqlrs.trees.build import (
     connected_order,
     filtered_by,
@@ -48,7 +48,7 @@ Kept = Mapping[Hashable, Stored]
 
 
 @dataclass(frozen=True)
-class Relation:
+class StepRelation:
     """A named result: the column of each variable, and whether ``results`` counts its rows."""
 
     name: str
@@ -57,7 +57,7 @@ class Relation:
 
 
 @dataclass
-class Statement:
+class StatementBuilder:
     """A statement under construction: its CTEs in order, and the steps that need no further CTE."""
 
     dialect: Dialect
@@ -91,7 +91,7 @@ class Statement:
             select.set("with_", exp.With(expressions=ctes))
         return select
 
-    def step(self, grouping: Grouping) -> Relation:
+    def step(self, grouping: Grouping) -> StepRelation:
         """The relation of a step, from an equal one where there is one."""
         form, order = grouping.canonical.form, grouping.canonical.order
         kept = [v for v in order if v in grouping.keep]
@@ -102,7 +102,7 @@ class Statement:
             known = stored(name, grouping, columns)
             self._steps[form] = known
         name, names, counted = known
-        return Relation(name, dict(zip(kept, names, strict=True)), counted)
+        return StepRelation(name, dict(zip(kept, names, strict=True)), counted)
 
     def grouped(
         self, grouping: Grouping, *, last: bool = False
@@ -269,7 +269,7 @@ def stored(name: str, grouping: Grouping, columns: Mapping[Variable, str]) -> St
     return name, tuple(columns[v] for v in order), grouping.counted
 
 
-def largest(building: Statement, rows: exp.Select, grouped: bool) -> exp.Select:
+def largest(building: StatementBuilder, rows: exp.Select, grouped: bool) -> exp.Select:
     """The one number of a statement: the largest of the rows' counts, or their only one."""
     if grouped:
         name = building.add("per_boundary_value", rows)

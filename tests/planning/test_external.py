@@ -12,7 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from sqlrs.catalog import ColumnType, Family
-from sqlrs.planning.external import Domain, Sweep, external_plan
+from sqlrs.planning.external_plans import Domain, Sweep, external_plan
 from sqlrs.query import Query
 from sqlrs.residuals.residual import Reading, Residuals, subsets
 from sqlrs.sql.write import statement_of

@@ -33,7 +33,7 @@ from sqlrs.sensitivity.refined import (
     released_sensitivity,
     roles,
 )
-from sqlrs.sensitivity.residual import residual_sensitivity
+from sqlrs.sensitivity.residual_bound import residual_sensitivity
 from sqlrs.sensitivity.steps import compile_recursion
 from sqlrs.sensitivity.weights import Weights
 from tests import brute

@@ -8,9 +8,9 @@ from typing import cast
 from sqlrs.catalog import Table
 from sqlrs.compiler.equalities import behave_alike
 from sqlrs.engines.base import Snapshot
-from sqlrs.planning.statistics import Identity, Repetition, Statistics
+from sqlrs.planning.table_statistics import Identity, Repetition, Statistics
 from sqlrs.query import Query, Variable
-from sqlrs.sql.statistics import repetitions, sizes_of
+from sqlrs.sql.repetitions import repetitions, sizes_of
 
 # Below this many rows every plan is quick, and above the other one a sample tells enough.
 _SMALL = 2_000
