@@ -27,7 +27,7 @@ from sqlrs.noise import Cauchy, PolyLaplace, Weights
 from sqlrs.owner.frequencies import maximum_frequency
 from sqlrs.sensitivity.elastic import elastic_sensitivity, needed_frequencies
 from sqlrs.sensitivity.refined import reached, refined_sensitivity, released_sensitivity
-from sqlrs.sensitivity.residual import residual_sensitivity
+from sqlrs.sensitivity.residual_bound import residual_sensitivity
 
 RESULTS = Path(__file__).parent / "results"
 SEED = 7

@@ -25,7 +25,7 @@ from sqlrs.owner.diagnose import decimal_text
 from sqlrs.owner.frequencies import maximum_frequency
 from sqlrs.sensitivity.elastic import elastic_sensitivity, needed_frequencies
 from sqlrs.sensitivity.refined import reached, refined_sensitivity, released_sensitivity
-from sqlrs.sensitivity.residual import residual_sensitivity
+from sqlrs.sensitivity.residual_bound import residual_sensitivity
 
 RESULTS = Path(__file__).parent / "results"
 BETA = Fraction(1, 10)

@@ -17,7 +17,7 @@ from sqlrs.noise import PolyLaplace
 from sqlrs.residuals.residual import Members
 from sqlrs.sensitivity.local import local_bound
 from sqlrs.sensitivity.refined import refined_sensitivity, released_sensitivity
-from sqlrs.sensitivity.residual import residual_sensitivity
+from sqlrs.sensitivity.residual_bound import residual_sensitivity
 from sqlrs.settings import Settings
 from tests.support import brute
 from tests.support.engine_fixtures import BothEngines

@@ -14,7 +14,7 @@ from sqlrs.noise import PolyLaplace
 from sqlrs.query import Query
 from sqlrs.residuals.residual import Members, Residuals
 from sqlrs.sensitivity.refined import reached, released_sensitivity
-from sqlrs.sensitivity.residual import residual_sensitivity
+from sqlrs.sensitivity.residual_bound import residual_sensitivity
 from tests.support.sql_cases import Case
 from tests.support.strategies import Features, databases, queries
 

@@ -87,7 +87,7 @@ def installed(db: Server) -> None:
     """List the installed functions, who may call them, and the budgets."""
     from sqlrs.procedures.install import balances
     from sqlrs.procedures.install import installed as listed
-    from sqlrs.procedures.parts import edition
+    from sqlrs.procedures.schema_parts import edition
 
     _postgres(db)
     for one in listed(db):

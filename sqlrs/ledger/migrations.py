@@ -1,8 +1,9 @@
 """The ledger's schema, version by version: which one a ledger has, and the steps to the newest.
 
 A new version is one more function at the end of MIGRATIONS. It says in full what it does, for a
-ledger that may be years old, and is never changed again; tables.py has the result. Each step is one
-transaction together with the number that it leads to: a crash leaves the version before or after.
+ledger that may be years old, and is never changed again; ledger_tables.py has the result. Each step
+is one transaction together with the number that it leads to: a crash leaves the version before or
+after.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from sqlalchemy.schema import ExecutableDDLElement
 from sqlalchemy.sql.compiler import DDLCompiler
 
 from sqlrs.errors import UsageError
-from sqlrs.ledger.tables import SCHEMA, TICKET, VERSION, Epsilon, Moment
+from sqlrs.ledger.ledger_tables import SCHEMA, TICKET, VERSION, Epsilon, Moment
 from sqlrs.templates import template
 
 Migration = Callable[[Connection], None]

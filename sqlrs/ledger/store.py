@@ -47,8 +47,8 @@ from sqlrs.ledger.base import (
 )
 from sqlrs.ledger.export import csv_text, json_lines
 from sqlrs.ledger.file_rights import claim_file
+from sqlrs.ledger.ledger_tables import BUDGETS, RELEASES, SCHEMA
 from sqlrs.ledger.migrations import advance, check_version, newest, refuse_newer, version_of
-from sqlrs.ledger.tables import BUDGETS, RELEASES, SCHEMA
 from sqlrs.templates import template
 
 _BUSY_SECONDS = 60

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sqlrs.engines.base import Measurable
 from sqlrs.measuring.evaluate import Evaluation, Evaluator
 from sqlrs.measuring.work import Progress, Values, Work
-from sqlrs.planning.external import DEFAULT_SOLVER_SECONDS
+from sqlrs.planning.external_plans import DEFAULT_SOLVER_SECONDS
 from sqlrs.residuals.residual import Members, Residuals
 
 

@@ -10,7 +10,7 @@ from sqlrs.engines.base import Measurable
 from sqlrs.measuring.evaluate import Evaluator
 from sqlrs.measuring.measure import Measured
 from sqlrs.measuring.work import Progress, Values, Work
-from sqlrs.planning.external import DEFAULT_SOLVER_SECONDS
+from sqlrs.planning.external_plans import DEFAULT_SOLVER_SECONDS
 from sqlrs.planning.limits import limit
 from sqlrs.residuals.residual import Members, Residual, Residuals
 

@@ -33,11 +33,7 @@ from sqlrs.refusals import refusal
 from sqlrs.residuals.residual import Members, Residuals
 from sqlrs.sensitivity.bound import Bound
 from sqlrs.sensitivity.elastic import elastic_sensitivity, needed_frequencies
-from sqlrs.sensitivity.global_ import global_sensitivity
-from sqlrs.sensitivity.local import local_bound
-from sqlrs.sensitivity.refined import reached, refined_sensitivity
-from sqlrs.sensitivity.residual import residual_sensitivity
-from sqlrs.sensitivity.smooth import (
+from sqlrs.sensitivity.exact_smooth import (
     Pair,
     Star,
     recognise,
@@ -45,6 +41,10 @@ from sqlrs.sensitivity.smooth import (
     star_sensitivity,
     triangle_sensitivity,
 )
+from sqlrs.sensitivity.global_ import global_sensitivity
+from sqlrs.sensitivity.local import local_bound
+from sqlrs.sensitivity.refined import reached, refined_sensitivity
+from sqlrs.sensitivity.residual_bound import residual_sensitivity
 from sqlrs.settings import Number, Settings
 from sqlrs.trees.build import table_of
 

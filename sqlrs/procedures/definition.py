@@ -18,7 +18,7 @@ from sqlrs.errors import UsageError
 from sqlrs.ledger.base import Kind, check_name
 from sqlrs.noise import DEFAULT_SHAPE, PolyLaplace
 from sqlrs.planning.choose import choose
-from sqlrs.planning.external import Solved
+from sqlrs.planning.external_plans import Solved
 from sqlrs.procedures.facts import Keys, facts_of
 from sqlrs.procedures.programs import Programs
 from sqlrs.refusals import refusal

@@ -10,7 +10,7 @@ from psycopg.sql import SQL, Composable, Identifier, Literal
 
 from sqlrs.ledger.base import Kind
 from sqlrs.procedures.definition import RESERVED_NAMES, Definition
-from sqlrs.procedures.parts import MIGRATIONS, OBJECTS, edition
+from sqlrs.procedures.schema_parts import MIGRATIONS, OBJECTS, edition
 from sqlrs.refusals import refusal
 from sqlrs.templates import template
 

@@ -36,7 +36,7 @@ def compile_recursion(residuals: Residuals) -> Recursion:
     opened = _OpenSets(residuals)
     opened.refuse_too_many()
     whole, reached = _reach(residuals, opened)
-    return _Writer(residuals.query, opened, whole, reached).recursion()
+    return _Assembly(residuals.query, opened, whole, reached).recursion()
 
 
 def open_part(residuals: Residuals, members: Members) -> Members:
@@ -152,7 +152,7 @@ def _reach(residuals: Residuals, opened: _OpenSets) -> tuple[_Reached, dict[Memb
     return whole, found
 
 
-class _Writer:
+class _Assembly:
     """The sets that were reached as coordinates; by size, so that factors come before products."""
 
     def __init__(

@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from sqlrs.dialects import dialect_named
 from sqlrs.planning.bags import Grouping
-from sqlrs.planning.plan import Factorised, Plan, Pruned, table_names
+from sqlrs.planning.plan import Factorised, Pruned, ResidualPlan, table_names
 from sqlrs.sql.factorised import StatementBuilder, Stored, step_name, stored
 from sqlrs.sql.write import statement_of
 from sqlrs.trees.identifiers import column, identifier
@@ -25,7 +25,7 @@ _MOST_COST = 2e8
 Stepped = Factorised | Pruned
 
 
-def batches(plans: Iterable[Plan]) -> Iterator[Plan | list[Stepped]]:
+def batches(plans: Iterable[ResidualPlan]) -> Iterator[ResidualPlan | list[Stepped]]:
     """Plans for one statement each time, in order; without steps or at great cost one is alone."""
     batch: list[Stepped] = []
     cost = 0.0

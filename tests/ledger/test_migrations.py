@@ -20,9 +20,9 @@ from sqlalchemy import Column, Connection, Text
 
 from sqlrs.errors import BudgetExhausted, EngineFailed, SqlrsError, UsageError
 from sqlrs.ledger import migrations, store
+from sqlrs.ledger.ledger_tables import TABLES, Epsilon
 from sqlrs.ledger.migrations import MIGRATIONS, add_column, has_shape, newest
 from sqlrs.ledger.store import StoreLedger
-from sqlrs.ledger.tables import TABLES, Epsilon
 from sqlrs.templates import template
 from tests.ledger.build import charge
 from tests.ledger.older import content, run, version_1

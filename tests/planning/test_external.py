@@ -12,8 +12,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from sqlrs.catalog import ColumnType, Family
-from sqlrs.planning.external import Domain, Sweep, external_plan
-from sqlrs.planning.plan import Plan
+from sqlrs.planning.external_plans import Domain, Sweep, external_plan
+from sqlrs.planning.plan import ResidualPlan
 from sqlrs.query import Query
 from sqlrs.residuals.residual import Reading, Residuals, subsets
 from sqlrs.sql.write import statement_of
@@ -42,7 +42,7 @@ def load(q: Query, rows: brute.Database) -> None:
             CONNECTION.execute(f"INSERT INTO {each.name} VALUES ({marks})", row)
 
 
-def run(plan: Plan) -> int:
+def run(plan: ResidualPlan) -> int:
     result = CONNECTION.execute(statement_of(plan, "duckdb").sql(dialect="duckdb")).fetchone()
     assert result is not None
     return int(result[0])

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from sqlrs.epsilon import parse_epsilon
 from sqlrs.measuring import measurements
-from sqlrs.measuring import statistics as reading
+from sqlrs.measuring import sampling as reading
 from sqlrs.measuring.evaluate import Batch, Evaluator
 from sqlrs.measuring.measure import measure
 from sqlrs.measuring.measurements import Fold, Measurements
-from sqlrs.measuring.statistics import read_statistics
+from sqlrs.measuring.sampling import read_statistics
 from sqlrs.measuring.work import Progress
 from sqlrs.noise import PolyLaplace
 from sqlrs.planning.limits import limit

@@ -18,7 +18,7 @@ from sqlrs.planning.inclusion_exclusion import Planner
 from sqlrs.planning.passing import passed, replacements
 from sqlrs.planning.plan import Factorised
 from sqlrs.planning.problem import Problem
-from sqlrs.planning.statistics import Repetition, Statistics
+from sqlrs.planning.table_statistics import Repetition, Statistics
 from sqlrs.query import Atom, Query
 from sqlrs.residuals.residual import Residual, Residuals
 from sqlrs.sql import plain as emit

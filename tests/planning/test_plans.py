@@ -14,7 +14,8 @@ import pytest
 from sqlrs.dialects import dialect_named
 from sqlrs.errors import UsageError
 from sqlrs.measuring.evaluate import Evaluator
-from sqlrs.measuring.statistics import read_statistics
+from sqlrs.measuring.sampling import read_statistics
+from sqlrs.planning.bounding import bounding
 from sqlrs.planning.canonical import canonical, twins
 from sqlrs.planning.choose import choose
 from sqlrs.planning.decompose import decompose
@@ -23,9 +24,8 @@ from sqlrs.planning.index_hints import index_hints
 from sqlrs.planning.join_order import cheapest
 from sqlrs.planning.parts import Parts
 from sqlrs.planning.problem import Problem
-from sqlrs.planning.prune import bounding
-from sqlrs.planning.statistics import Statistics
 from sqlrs.planning.structure import Structure, numbered
+from sqlrs.planning.table_statistics import Statistics
 from sqlrs.query import Inequality, Query, Variable
 from sqlrs.residuals.residual import Residuals
 from sqlrs.sql.factorised import StatementBuilder

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from sqlrs.planning import prune
 from sqlrs.planning.choose import choose
-from sqlrs.planning.statistics import Repetition, Statistics
+from sqlrs.planning.table_statistics import Repetition, Statistics
 from sqlrs.residuals import isomorphism
 from sqlrs.residuals.residual import Residuals
 from sqlrs.sql.write import statement_of

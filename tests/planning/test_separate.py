@@ -16,7 +16,7 @@ from sqlrs.planning.leaves import Completions, TableRows
 from sqlrs.planning.plan import Factorised
 from sqlrs.planning.problem import Problem
 from sqlrs.planning.separate import reduced, separate
-from sqlrs.planning.statistics import Statistics
+from sqlrs.planning.table_statistics import Statistics
 from sqlrs.residuals.residual import Residual, Residuals
 from sqlrs.sql import plain as emit
 from sqlrs.sql.write import statement_of

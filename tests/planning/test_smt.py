@@ -15,8 +15,8 @@ from sqlglot import exp
 from sqlrs.catalog import ColumnType, Family
 from sqlrs.errors import EngineFailed
 from sqlrs.measuring import solver
-from sqlrs.planning.external import Solved
-from sqlrs.planning.solvable import solvable, understood
+from sqlrs.measuring.solvable import solvable, understood
+from sqlrs.planning.external_plans import Solved
 from sqlrs.query import General, Query, Variable
 from sqlrs.residuals.residual import Reading, Residual, Residuals
 from sqlrs.sql.write import statement_of

@@ -19,8 +19,8 @@ from sqlglot import exp
 
 from sqlrs.catalog import ColumnType, Family
 from sqlrs.measuring import solver
-from sqlrs.planning.external import Domain, Solved, Sweep, external_plan
-from sqlrs.planning.solvable import solvable
+from sqlrs.measuring.solvable import solvable
+from sqlrs.planning.external_plans import Domain, Solved, Sweep, external_plan
 from sqlrs.query import Query
 from sqlrs.residuals.residual import Reading, Residual, Residuals, subsets
 from sqlrs.sql import places

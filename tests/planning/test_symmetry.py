@@ -18,8 +18,8 @@ from sqlrs.planning.choose import choose
 from sqlrs.planning.inclusion_exclusion import Planner
 from sqlrs.planning.plan import Factorised
 from sqlrs.planning.problem import Problem
-from sqlrs.planning.statistics import Repetition, Statistics
 from sqlrs.planning.symmetry import first_above, keeps, orbits, ordered
+from sqlrs.planning.table_statistics import Repetition, Statistics
 from sqlrs.query import Query, Variable
 from sqlrs.residuals.residual import Residual, Residuals
 from sqlrs.sql import plain as emit

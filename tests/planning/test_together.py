@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from sqlrs.planning import prune
 from sqlrs.planning.choose import choose
-from sqlrs.planning.plan import Factorised, Plan, Pruned
+from sqlrs.planning.plan import Factorised, Pruned, ResidualPlan
 from sqlrs.residuals.residual import Residuals
 from sqlrs.sql import plain as emit
 from sqlrs.sql.together import Stepped, batches, together
@@ -74,13 +74,13 @@ def test_on_postgres(on_postgres: Direct, data: st.DataObject) -> None:
     check(data, on_postgres)
 
 
-def plans_of(text: str, how: str = "factorised") -> list[Plan]:
+def plans_of(text: str, how: str = "factorised") -> list[ResidualPlan]:
     residuals = Residuals(query(*(atom(EDGE, *p) for p in text.split())))
     wanted = [residuals.of(residuals.query.everything), *residuals.undecided(residuals.required)]
     return [choose(residual, how=how) for residual in wanted]
 
 
-def stepped(plans: Iterable[Plan]) -> list[Stepped]:
+def stepped(plans: Iterable[ResidualPlan]) -> list[Stepped]:
     return [plan for plan in plans if isinstance(plan, Factorised | Pruned)]
 
 

@@ -31,7 +31,7 @@ from sqlrs.measuring.measure import Measured, measure
 from sqlrs.mechanisms.smooth import paper, refined
 from sqlrs.residuals.residual import Members
 from sqlrs.sensitivity.refined import released_sensitivity
-from sqlrs.sensitivity.residual import residual_sensitivity
+from sqlrs.sensitivity.residual_bound import residual_sensitivity
 from sqlrs.sensitivity.steps import compile_recursion
 from sqlrs.sensitivity.weights import Weights
 from sqlrs.settings import Settings

@@ -22,7 +22,7 @@ from sqlrs.procedures.install import (
     uninstall,
     uninstall_everything,
 )
-from sqlrs.procedures.parts import MIGRATIONS, OBJECTS
+from sqlrs.procedures.schema_parts import MIGRATIONS, OBJECTS
 from sqlrs.sensitivity.refined import choose_method
 from sqlrs.sensitivity.steps import compile_recursion
 from sqlrs.settings import Settings

@@ -16,7 +16,7 @@ from psycopg import errors
 from sqlrs.errors import UsageError
 from sqlrs.procedures import Grants, install_script, render
 from sqlrs.procedures.install import balances, install, installed
-from sqlrs.procedures.parts import MIGRATIONS, edition
+from sqlrs.procedures.schema_parts import MIGRATIONS, edition
 from sqlrs.templates import template
 from tests.procedures.desk import Desk, ask
 

@@ -23,7 +23,7 @@ from sqlrs.residuals.residual import Members, Residual, Residuals
 from sqlrs.sensitivity import refined, steps
 from sqlrs.sensitivity.ceiling import Ceiling, Horizon, turning_point
 from sqlrs.sensitivity.components import components
-from sqlrs.sensitivity.constants import surely_different
+from sqlrs.sensitivity.equal_constants import surely_different
 from sqlrs.sensitivity.feasible import Checks, role_families
 from sqlrs.sensitivity.recursion import apply
 from sqlrs.sensitivity.refined import (
@@ -33,7 +33,7 @@ from sqlrs.sensitivity.refined import (
     released_sensitivity,
     roles,
 )
-from sqlrs.sensitivity.residual import residual_sensitivity
+from sqlrs.sensitivity.residual_bound import residual_sensitivity
 from sqlrs.sensitivity.steps import compile_recursion
 from sqlrs.sensitivity.weights import Weights
 from tests.sensitivity.exhaustive import Shape, check

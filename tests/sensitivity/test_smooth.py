@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sqlrs.errors import QueryRefused
 from sqlrs.owner.frequencies import irregular_edges, maximum_degree, triangle_pairs
 from sqlrs.query import Query
-from sqlrs.sensitivity.smooth import (
+from sqlrs.sensitivity.exact_smooth import (
     Pair,
     Star,
     Triangle,

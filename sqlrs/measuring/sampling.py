@@ -7,7 +7,7 @@ from typing import cast
 
 from sqlrs.catalog import Table
 from sqlrs.engines.base import Snapshot
-from sqlrs.planning.statistics import Identity, Repetition, Statistics
+from sqlrs.planning.table_statistics import Identity, Repetition, Statistics
 from sqlrs.query import Query, Variable
 from sqlrs.sql.repetitions import repetitions, sizes_of
 from sqlrs.values import behave_alike
