@@ -1,7 +1,8 @@
 """The noise at ε = 1 off the paper's graphs: a sparse random graph, a foreign key, TPC-H joins.
 
 python -m benchmarks.noise
-writes benchmarks/results/noise.md and noise.json. TPC-H needs tpchgen-cli beside Python.
+writes benchmarks/results/noise.md and noise.json.
+Data: generated; that of TPC-H by tpchgen-cli, which the development tools install beside Python.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from sqlrs.residuals import isomorphism
 from sqlrs.residuals.isomorphism import representatives
 from sqlrs.residuals.residual import Residual, Residuals, subsets
 from tests.support.builders import PATTERNS, atom, pattern, query, table
+from tests.support.examples import examples
 from tests.test_residuals import small_queries
 
 BAG = table("bag", "x", "y")
@@ -61,7 +62,7 @@ def _same_rest(one: Residual, other: Residual, image: dict[Variable, Variable]) 
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(small_queries())
 def test_representatives_are_exactly_the_isomorphism_classes(q: Query) -> None:
     residuals = Residuals(q)

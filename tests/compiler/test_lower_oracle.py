@@ -11,6 +11,7 @@ from sqlrs.compiler.lower import lower
 from sqlrs.compiler.simplify import Contradiction
 from sqlrs.compiler.understand import read_select
 from tests.support import sql_cases
+from tests.support.examples import examples
 from tests.support.strategies import ALL, TinyDatabase, databases, load, queries
 
 
@@ -22,7 +23,7 @@ def _counted(database: TinyDatabase, sql: str) -> int:
 
 
 @given(st.data())
-@settings(max_examples=120)
+@settings(max_examples=examples(60))
 def test_the_compiled_query_counts_what_the_sql_counts(data: st.DataObject) -> None:
     database = data.draw(databases())
     sql = data.draw(queries(database.catalog, ALL))

@@ -19,6 +19,7 @@ from sqlrs.residuals.residual import Reading, Residuals, subsets
 from sqlrs.sql.write import statement_of
 from tests.support import brute
 from tests.support.builders import DECIMAL, INTEGER, atom, query, table
+from tests.support.examples import examples
 
 DATE = ColumnType(Family.DATE, "DATE")
 VALUES = {
@@ -81,7 +82,7 @@ def compared(draw: st.DrawFn, kind: ColumnType) -> tuple[Query, brute.Database]:
 
 
 @pytest.mark.parametrize("kind", [INTEGER, DECIMAL, DATE], ids=lambda k: k.family.value)
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(data=st.data())
 def test_equal_to_brute_force(kind: ColumnType, data: st.DataObject) -> None:
     q, rows = data.draw(compared(kind))

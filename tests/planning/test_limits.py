@@ -27,6 +27,7 @@ from sqlrs.sensitivity.refined import is_quick, reached, released_sensitivity
 from tests.planning.adapters import Direct
 from tests.planning.strategies import TABLES, queries, rows_of
 from tests.support.builders import EDGE, atom, pattern, query, table
+from tests.support.examples import examples
 
 WEIGHTS = PolyLaplace(parse_epsilon("1"), 5).weights
 
@@ -63,7 +64,7 @@ def fill(data: st.DataObject, snapshot: Direct) -> None:
         snapshot.fill(one, data.draw(rows_of(one)))
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(50))
 @given(st.data())
 def test_no_value_exceeds_its_limit(on_duckdb: Direct, data: st.DataObject) -> None:
     residuals = Residuals(data.draw(queries()))
@@ -112,7 +113,7 @@ def folds(residuals: Residuals, snapshot: Direct) -> tuple[Fraction, Fraction]:
     return fold(everything.values), fold(enough.values)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(20))
 @given(st.data())
 def test_the_bound_is_the_same(on_duckdb: Direct, data: st.DataObject) -> None:
     residuals = Residuals(data.draw(queries()))

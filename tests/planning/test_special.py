@@ -28,6 +28,7 @@ from sqlrs.sql.write import statement_of
 from tests.planning.adapters import Direct
 from tests.support import brute
 from tests.support.builders import INTEGER, atom, query, table
+from tests.support.examples import examples
 from tests.support.special import APART, LINES, Line, Special
 
 DAYS = {"duckdb": ColumnType(Family.DATE, "DATE"), "postgres": ColumnType(Family.DATE, "date")}
@@ -104,7 +105,7 @@ def compared(draw: st.DrawFn, line: Line) -> tuple[Query, brute.Database]:
 
 
 @every_line
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(data=st.data())
 def test_equal_to_brute_force(
     engines: dict[str, Direct], engine: str, line: Line, data: st.DataObject

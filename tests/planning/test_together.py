@@ -21,6 +21,7 @@ from sqlrs.sql.together import Stepped, batches, together
 from tests.planning.adapters import Direct
 from tests.planning.strategies import TABLES, queries, rows_of, statistics
 from tests.support.builders import EDGE, PATTERNS, atom, pattern, query
+from tests.support.examples import examples
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -62,13 +63,13 @@ def check(data: st.DataObject, snapshot: Direct) -> None:
         assert list(row) == [snapshot.scalar(emit.plain(plan.residual)) for plan in plans]
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(30))
 @given(st.data())
 def test_on_duckdb(on_duckdb: Direct, data: st.DataObject) -> None:
     check(data, on_duckdb)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(12))
 @given(st.data())
 def test_on_postgres(on_postgres: Direct, data: st.DataObject) -> None:
     check(data, on_postgres)

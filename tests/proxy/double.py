@@ -60,6 +60,7 @@ class DoubleBackend:
         self.spent: dict[str, Decimal] = {}
         self.rows: dict[str, list[HistoryRow]] = {}
         self.seconds = 0.0
+        self.waiting = 0
         self.breaks: Exception | None = None
         self.ill: str | None = None
 
@@ -104,8 +105,14 @@ class DoubleBackend:
             if spent > self.budget:
                 raise BudgetExhausted("the budget is exhausted")
             self.spent[analyst] = spent
-        if cancel.wait(self.seconds):
-            raise Interrupted("stopped")
+        with self._lock:
+            self.waiting += 1
+        try:
+            if cancel.wait(self.seconds):
+                raise Interrupted("stopped")
+        finally:
+            with self._lock:
+                self.waiting -= 1
         if self.breaks is not None:
             raise self.breaks
         text = parse_one(sql, read="postgres").sql(dialect="duckdb")
