@@ -173,6 +173,22 @@ def test_links_lead_somewhere(page: Path) -> None:
             assert fragment in anchors(target), f"{_name(page)} links to {link}"
 
 
+def test_the_architecture_is_that_of_the_house() -> None:
+    """Every file and room that the page names exists, and it names every room and top file."""
+    page = ROOT / "docs" / "architecture.md"
+    # File names in a sentence about a room stand without it.
+    rooms = [ROOT, *(ROOT / "sqlrs" / room for room in ("", "compiler", "proxy"))]
+    named = {text for text in spans(page) if re.fullmatch(r"[\w/]+(\.\w+|/)", text)}
+    missing = [n for n in named if "NAME" not in n and not any((r / n).exists() for r in rooms)]
+    assert missing == []
+    text = page.read_text(encoding="utf-8")
+    for path in (ROOT / "sqlrs").iterdir():
+        if path.suffix == ".py" and not path.name.startswith("_"):
+            assert path.name in text
+        elif (path / "__init__.py").exists():
+            assert f"{path.name}/" in text
+
+
 @pytest.mark.parametrize("page", PAGES, ids=_name)
 def test_every_option_exists(page: Path) -> None:
     known = cli_reference.options()
