@@ -2,7 +2,7 @@
 
 Console and Python blocks of README and of the pages in `RUN` run in one empty directory a page, in
 the order of the page; `tests/markdown.py` says how an output is compared. A block whose info string
-says ``skip`` is not run; one that says ``file=NAME`` is written to that file; in one that says
+says ``skip`` is not run; one with a ``title="NAME"`` is written to that file; in one that says
 ``varies=TEXT`` this text stands for anything, so that a page can show an answer with its noise.
 """
 
@@ -43,6 +43,7 @@ RUN = [ROOT / "README.md", ROOT / "docs" / "tutorial.md", ROOT / "docs" / "conce
 CLI_PAGE = ROOT / "docs" / "cli.md"
 RESULTS = ROOT / "benchmarks" / "results"
 RESULT, RESULT_END = r"<!-- (?!end)(\w+) -->\n\n", "<!-- end -->"
+TITLE = re.compile(r'title="([^"]+)"')
 # Options of other programs that the pages name.
 FOREIGN = {"--hypothesis-profile", "--require-hashes"}
 
@@ -117,8 +118,8 @@ def test_the_commands_do_what_the_page_shows(page: Path, tmp_path: Path, postgre
     shell = Shell(tmp_path, _clinic_on(postgres_db))
     ran = 0
     for block in blocks(page):
-        if block.info.startswith("file="):
-            (tmp_path / block.info.removeprefix("file=")).write_text(block.text, encoding="utf-8")
+        if title := TITLE.fullmatch(block.info):
+            (tmp_path / title[1]).write_text(block.text, encoding="utf-8")
         elif "skip" in block.info.split():
             continue
         elif block.language == "python":
@@ -161,6 +162,13 @@ def _made(shell: Shell, command: Command) -> str | None:
         return done.stdout.decode()
     assert "\n\t$(BIN)/sqlrs demo\n" in (ROOT / "Makefile").read_text(encoding="utf-8")
     return shell.run(replace(command, text="sqlrs demo"))
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").rglob("*.md")), ids=_name)
+def test_the_site_shows_every_block_as_one(page: Path) -> None:
+    """After the language it knows a title; with anything else it shows the fence as text."""
+    for block in blocks(page):
+        assert not block.info or TITLE.fullmatch(block.info), f"{_name(page)}:{block.line}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=_name)
