@@ -248,7 +248,9 @@ class _Opening:
         """
         if len(columns) != 2 or columns[0][1] != columns[1][1]:
             raise UsageError(
-                f"{self.path} is no edge list: it does not have two columns of one type"
+                f"{self.path} is no edge list: it does not have two columns of one type",
+                hint="keep two columns, the ends of an edge; sqlrs count reads a file with more "
+                "as a table (--table NAME=FILE)",
             )
         kind = columns[0][1]
         self._create_table(tuple((end, kind) for end in _EDGE), never_null=True)

@@ -82,8 +82,8 @@ class Explanation:
         same = representatives(undecided)
         statements = {r.members for r in same.values()}
         lines = [
-            f"residuals: {len(wanted)} sets of tables, {len(statements)} "
-            f"statement{'s' if len(statements) != 1 else ''} to run"
+            f"residuals: {len(wanted)} set{'s' if len(wanted) != 1 else ''} of tables, "
+            f"{len(statements)} statement{'s' if len(statements) != 1 else ''} to run"
         ]
         for members in sorted(wanted, key=lambda m: (len(m), sorted(m))):
             residual = self.residuals.of(members)
