@@ -20,7 +20,7 @@ from sqlrs.engines.base import Engine, Opened, Snapshot, Source
 from sqlrs.errors import EngineFailed, Interrupted, SqlrsError, UsageError
 from sqlrs.ledger import Charge, Ledger
 from sqlrs.ledger.base import add
-from sqlrs.measuring.drift import current_catalog, parts_moved, schema_changed
+from sqlrs.measuring.drift import Schema, current_catalog, moved, schema_changed
 from sqlrs.measuring.measure import Fold, Measured, Progress, measure_for
 from sqlrs.mechanisms.base import Mechanism
 from sqlrs.noise import ErrorBars, SystemBits
@@ -76,11 +76,11 @@ def release(
     return outcome
 
 
-def _begin(engine: Engine, stack: ExitStack) -> tuple[Snapshot, Catalog]:
+def _begin(engine: Engine, catalog: Catalog, stack: ExitStack) -> tuple[Snapshot, Schema]:
     """A snapshot and the schema in it. A database that does not answer is told without details."""
     try:
         snapshot = stack.enter_context(engine.snapshot())
-        return snapshot, snapshot.catalog()
+        return snapshot, Schema.of(snapshot, catalog)
     except (UsageError, Interrupted):
         raise
     except Exception:
@@ -99,14 +99,17 @@ def unchanged(
 ) -> Iterator[Snapshot]:
     """A snapshot in which the schema is what the query was compiled for; no row is read for it."""
     with ExitStack() as stack:
-        snapshot, now = _begin(engine, stack)
+        snapshot, now = _begin(engine, catalog, stack)
         current = current_catalog(catalog, now)
         if current is not catalog and not compiled.same(sql, current, settings):
             raise schema_changed(compiled.residuals.query, current)
         yield snapshot
         stack.close()
-        if not engine.keeps_schema and parts_moved(compiled.residuals.query, now, engine.catalog()):
-            raise EngineFailed("tables were attached or detached during the work")
+        if engine.keeps_schema:
+            return
+        with engine.snapshot() as afterwards:
+            if moved(compiled.residuals.query, now, Schema.of(afterwards, catalog)):
+                raise EngineFailed("tables or functions changed during the work")
 
 
 def _exact(value: int, bars: ErrorBars | None) -> Answer:

@@ -16,6 +16,7 @@ ORDER = [
     ("errors", "epsilon", "templates"),
     ("refusals", "effort"),
     ("arguments",),
+    ("sections", "signatures"),
     ("catalog",),
     ("values",),
     ("query",),

@@ -33,6 +33,14 @@ WITH relations AS (
   SELECT 8, type.oid, 0, type.xmin::text
   FROM pg_catalog.pg_type AS type
   WHERE type.typtype IN ('d', 'e')
+  UNION ALL
+  SELECT 9, routine.oid, 0, routine.xmin::text
+  FROM pg_catalog.pg_proc AS routine
+  WHERE routine.pronamespace NOT IN ('pg_catalog'::pg_catalog.regnamespace, 'information_schema'::pg_catalog.regnamespace)
+  UNION ALL
+  SELECT 10, operator.oid, 0, operator.xmin::text
+  FROM pg_catalog.pg_operator AS operator
+  WHERE operator.oprnamespace <> 'pg_catalog'::pg_catalog.regnamespace
 )
 SELECT
   pg_catalog.count(*),

@@ -66,6 +66,14 @@ FUNCTIONS: dict[str, dict[str, tuple[int, int]]] = {
 date_part is not PostgreSQL's here: the tree holds it as EXTRACT, whose type is another one.
 """
 
+_LISTED = frozenset[str]().union(*FUNCTIONS.values())
+
+
+def is_declared(node: exp.Expr) -> bool:
+    """Whether a node of a tree that the grammar let pass calls a function of the owner's."""
+    return isinstance(node, exp.Anonymous) and str(node.this).lower() not in _LISTED
+
+
 SETTINGS_DEPENDENT: frozenset[str] = frozenset({"concat", "date_trunc", "extract"})
 """Functions that PostgreSQL calls stable: of some types they depend on TimeZone or DateStyle.
 

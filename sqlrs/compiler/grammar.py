@@ -206,11 +206,12 @@ def _check_node(node: exp.Expr, source: Source, catalog: Catalog) -> None:
         if isinstance(node, tuple(VOLATILE_NODES)) or name in VOLATILE_NAMES:
             raise source.refusal("volatile_function", node)
         shown = f"the function {name}" if name else "the function"
-        if name in catalog.hidden:
+        listed = name in FUNCTIONS[source.dialect]
+        if listed and name in catalog.hidden:
             raise source.refusal(
                 "unknown_function", node, f"{shown} is hidden by one of the database's own"
             )
-        if name in FUNCTIONS[source.dialect]:
+        if listed or catalog.function(name) is not None:
             raise source.refusal(
                 "unknown_function", node, f"{shown} is not known with these arguments"
             )
@@ -231,8 +232,14 @@ def _called(node: exp.Expr, source: Source) -> str:
 
 def _may_call(name: str, node: exp.Expr, catalog: Catalog) -> bool:
     """Whether the call is on our list, or the owner's and stands in the tree as it was written."""
-    if name in catalog.functions:
-        return node.sql(catalog.dialect).lower().startswith(f"{name}(")
+    declared = catalog.function(name)
+    if declared is not None:
+        return (
+            isinstance(node, exp.Anonymous)
+            and isinstance(node.this, str)
+            and len(node.expressions) == len(declared.takes)
+            and not any(isinstance(one, exp.Distinct | exp.Star) for one in node.expressions)
+        )
     arguments = FUNCTIONS[catalog.dialect].get(name)
     if arguments is None or name in catalog.hidden:
         return False

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import sqlglot
 
+from sqlrs.arguments import optional, path, seconds, size
+from sqlrs.arguments import threads as most_threads
 from sqlrs.engines import versions
 from sqlrs.engines.base import Engine
 from sqlrs.engines.file_schema import Declared
@@ -48,6 +50,11 @@ def open_engine(
     versions.SQLGLOT.require(sqlglot.__version__)  # type: ignore[attr-defined]
     for name, given in {"tables": tables, "types": types, "graphs": graphs}.items():
         _require_texts(name, given)
+    memory_limit = optional(size, "memory_limit", memory_limit)
+    temp_directory = optional(path, "temp_directory", temp_directory)
+    max_temp_directory_size = optional(size, "max_temp_directory_size", max_temp_directory_size)
+    limit = optional(most_threads, "threads", threads)
+    timeout = optional(seconds, "timeout", timeout)
     if timeout is not None and not 0 < timeout <= _LONGEST_TIMEOUT:
         raise UsageError(f"the time limit must be above 0 and at most {_LONGEST_TIMEOUT} seconds")
     scheme = target.partition(":")[0] if isinstance(target, str) else None
@@ -62,7 +69,7 @@ def open_engine(
             memory_limit=memory_limit,
             temp_directory=temp_directory,
             max_temp_directory_size=max_temp_directory_size,
-            threads=threads,
+            threads=limit,
             timeout=timeout,
         )
     _refuse_duckdb_options(
@@ -73,7 +80,7 @@ def open_engine(
             "a memory limit": memory_limit,
             "a temp directory": temp_directory,
             "a limit on the temp directory": max_temp_directory_size,
-            "a number of threads": threads,
+            "a number of threads": limit,
         }
     )
     if isinstance(target, str) and scheme in ("postgresql", "postgres", "postgresql+psycopg"):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import cast
 
-from sqlrs.catalog import Catalog, Column, Table, View
-from sqlrs.engines.base import Fetch
+from sqlrs.catalog import Catalog, Column, Routine, Table, View, one_routine
+from sqlrs.engines.base import Fetch, Row
 from sqlrs.engines.types import postgres_type
 from sqlrs.errors import UsageError
 from sqlrs.templates import template
@@ -56,6 +56,32 @@ def read_catalog(fetch: Fetch, *, search_path: tuple[str, ...]) -> Catalog:
         for schema, name, query in fetch(template("postgres/views.sql"))
     )
     return Catalog("postgres", tables, views, search_path, hidden=_hidden(fetch))
+
+
+def read_routines(
+    names: Collection[str], run: Callable[[str, Mapping[str, object]], list[Row]]
+) -> tuple[Routine, ...]:
+    """The functions with these names, built-in ones too."""
+    rows = run(template("postgres/functions.sql"), {"names": sorted(names)})
+    found: dict[str, list[Routine]] = defaultdict(list)
+    for row in rows:
+        name, _, _, _, _, takes, definition = row
+        found[str(name)].append(
+            Routine(str(name), int(str(takes)), str(definition), _problem_of(row))
+        )
+    return tuple(one_routine(name, routines) for name, routines in found.items())
+
+
+def _problem_of(row: Row) -> str | None:
+    """Why nobody can vouch for a function, or None. Whether it tells the truth is the owner's."""
+    _, built_in, of_values, immutable, has_defaults, _, _ = row
+    if not of_values:
+        return "is not a function of one row's values"
+    if not immutable:
+        return "is not IMMUTABLE"
+    if has_defaults:
+        return "has arguments that can be left out or repeated"
+    return "is a built-in function; wrap it in one of your own" if built_in else None
 
 
 def _hidden(fetch: Fetch) -> frozenset[str]:

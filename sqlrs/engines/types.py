@@ -66,3 +66,8 @@ def postgres_type(
     if family is Family.TEXT and not deterministic:
         family = Family.OTHER
     return ColumnType(family, text, collation)
+
+
+def type_named(dialect: str, text: str) -> ColumnType:
+    """The column type for the text by which an engine calls a value's type."""
+    return postgres_type(text) if dialect == "postgres" else duckdb_type(text)
