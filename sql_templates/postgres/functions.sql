@@ -1,13 +1,11 @@
 -- What the server says of the functions with these names, built-in ones included.
 SELECT
   routine.proname::text,
-  space.nspname = 'pg_catalog',
   routine.prokind = 'f' AND NOT routine.proretset,
   routine.provolatile = 'i',
   routine.pronargdefaults > 0 OR routine.provariadic <> 0,
   routine.pronargs::integer,
   routine.oid::text || ' ' || CASE WHEN routine.prokind <> 'a' THEN pg_catalog.pg_get_functiondef(routine.oid) ELSE '' END
 FROM pg_catalog.pg_proc AS routine
-JOIN pg_catalog.pg_namespace AS space ON space.oid = routine.pronamespace
 WHERE routine.proname = ANY (%(names)s)
 ORDER BY routine.oid

@@ -68,7 +68,7 @@ def _check_alone(call: exp.Expr, source: Source) -> None:
     while around is not None:
         if _builds(around) or is_declared(around):
             raise source.refusal(
-                "text_growth", call, "the text that a declared function returns is of any length"
+                "text_growth", call, "what a declared function returns may be a text of any length"
             )
         around = around.parent
     for inside in call.walk():

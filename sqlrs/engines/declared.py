@@ -9,7 +9,7 @@ from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
 
 from sqlrs.catalog import Catalog, DeclaredFunction, Routine
-from sqlrs.compiler.functions import FUNCTIONS, VOLATILE_NAMES
+from sqlrs.compiler.functions import LISTED, VOLATILE_NAMES
 from sqlrs.dialects import dialect_named
 from sqlrs.engines.base import Snapshot
 from sqlrs.engines.types import type_named
@@ -40,15 +40,13 @@ def _check_name(name: str, dialect: str) -> None:
             f"a function cannot be declared as {name!r}",
             hint="names of functions are made of small letters, digits and underscores",
         )
-    if name in FUNCTIONS[dialect]:
-        raise UsageError(f"the function {name} is answered without a declaration")
     if name in VOLATILE_NAMES:
         raise UsageError(f"the value of {name} changes from call to call")
     try:
         call = parse_one(f"{name}(x)", dialect=dialect)
     except SqlglotError:
         call = exp.Null()
-    if type(call) is not exp.Anonymous:
+    if type(call) is not exp.Anonymous or name in LISTED:
         raise UsageError(
             f"{name} has a meaning of its own in SQL", hint="give the function another name"
         )

@@ -65,7 +65,7 @@ def read_routines(
     rows = run(template("postgres/functions.sql"), {"names": sorted(names)})
     found: dict[str, list[Routine]] = defaultdict(list)
     for row in rows:
-        name, _, _, _, _, takes, definition = row
+        name, _, _, _, takes, definition = row
         found[str(name)].append(
             Routine(str(name), int(str(takes)), str(definition), _problem_of(row))
         )
@@ -74,14 +74,12 @@ def read_routines(
 
 def _problem_of(row: Row) -> str | None:
     """Why nobody can vouch for a function, or None. Whether it tells the truth is the owner's."""
-    _, built_in, of_values, immutable, has_defaults, _, _ = row
+    _, of_values, immutable, has_defaults, _, _ = row
     if not of_values:
         return "is not a function of one row's values"
     if not immutable:
         return "is not IMMUTABLE"
-    if has_defaults:
-        return "has arguments that can be left out or repeated"
-    return "is a built-in function; wrap it in one of your own" if built_in else None
+    return "has arguments that can be left out or repeated" if has_defaults else None
 
 
 def _hidden(fetch: Fetch) -> frozenset[str]:

@@ -185,9 +185,17 @@ class ProxyConfig:
         one_of("debug", "info", "warning", "error"), "info", "The least that is logged."
     )
     limits: Limits = key(nested(Limits), Limits(), "What clients may take.", inner=Limits)
-    default: Epsilons = key(nested(Epsilons), Epsilons(), "Of every analyst.", inner=Epsilons)
+    default: Epsilons = key(
+        nested(Epsilons),
+        Epsilons(),
+        "The ε of every analyst; without it 0.1, at most 1, and no error bars.",
+        inner=Epsilons,
+    )
     analysts: Mapping[str, Epsilons] = key(
-        mapped(nested(Epsilons), "sections by name"), {}, "Of one analyst.", inner=Epsilons
+        mapped(nested(Epsilons), "sections by name"),
+        {},
+        "The ε of one analyst; what is left out stands in `[proxy.default]`.",
+        inner=Epsilons,
     )
 
     @classmethod
