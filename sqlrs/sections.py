@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -42,15 +42,15 @@ class Key:
     file by itself. ``inner``: the class that describes the keys of the section below.
     """
 
-    name: str
     kind: Kind[Any]
     default: object
     meaning: str
-    option: str | None = None
-    argument: str | None = None
-    relative: bool = False
-    section: bool = False
-    inner: type[Any] | None = None
+    option: str | None
+    argument: str | None
+    relative: bool
+    section: bool
+    inner: type[Any] | None
+    name: str = ""
 
 
 def key(
@@ -64,17 +64,8 @@ def key(
     section: bool = False,
     inner: type[Any] | None = None,
 ) -> T:
-    """A field of a section's dataclass."""
-    about = {
-        "kind": kind,
-        "default": default,
-        "meaning": meaning,
-        "option": option,
-        "argument": argument,
-        "relative": relative,
-        "section": section,
-        "inner": inner,
-    }
+    """A field of a section's dataclass, with its description as a ``Key``."""
+    about = {"key": Key(kind, default, meaning, option, argument, relative, section, inner)}
     if isinstance(default, Mapping):
         made: T = field(default_factory=lambda: default, metadata=about)
         return made
@@ -82,8 +73,8 @@ def key(
 
 
 def keys_of(described: type[Any]) -> dict[str, Key]:
-    """The keys of a section, in their order."""
-    return {f.name: Key(f.name, **f.metadata) for f in fields(described)}
+    """The keys of a section by their names, in their order."""
+    return {f.name: replace(f.metadata["key"], name=f.name) for f in fields(described)}
 
 
 TEXT = Kind("text", arguments.text)

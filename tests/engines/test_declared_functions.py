@@ -282,6 +282,17 @@ def test_a_function_that_changed_is_refused_before_the_charge(world: World, numb
         db.count("SELECT count(*) FROM person WHERE kg > 1", 2)
 
 
+def test_a_temporary_function_of_somebody_else_is_never_called(postgres_db: str) -> None:
+    with psycopg.connect(postgres_db, autocommit=True) as owner:
+        for statement in (*SETUP, MAKE["postgres"]):
+            owner.execute(statement.encode())
+        owner.execute(MAKE["postgres"].replace(" bmi", " pg_temp.bmi").encode())
+        with sqlrs.connect(postgres_db, public=["person"], functions=BMI) as db:
+            assert db.count(HEAVY, 1).value == 2
+        with sqlrs.connect(owner, public=["person"], functions=BMI) as db:
+            assert db.count(HEAVY, 1).value == 2
+
+
 def test_a_function_that_changes_during_the_work_ends_it(postgres_db: str) -> None:
     """PostgreSQL calls the new one at once, whatever the snapshot."""
     with psycopg.connect(postgres_db, autocommit=True) as owner:
@@ -326,6 +337,13 @@ def test_a_hiding_function_that_comes_later_is_seen(world: World) -> None:
         ("coalesce(plain(name), name) || 'x' = 'ann'", "text_growth"),
         ("CAST(bmi(kg, m) AS text) = '1'", "text_growth"),
         ("bmi(bmi(kg, m), m) > 2", "text_growth"),
+        ("EXISTS (SELECT 1 FROM visit WHERE bmi(person.kg, visit.kg) > 1)", None),
+        ("id IN (SELECT i FROM (SELECT id AS i, bmi(kg, m) AS b FROM person) t WHERE b > 1)", None),
+        (
+            "id IN (SELECT i FROM (SELECT id AS i, bmi(kg, m) AS b, m FROM person) t "
+            "WHERE bmi(b, m) > 1)",
+            "text_growth",
+        ),
     ],
 )
 def test_moments_and_growing_texts(world: World, condition: str, code: str | None) -> None:
