@@ -106,8 +106,7 @@ _ENTRIES = (
     Refusal("volatile_function", "0A000", "the value changes from call to call",
             "write the value itself"),
     Refusal("text_growth", "54000", "the query can build texts far longer than the ones it reads",
-            "nest fewer of replace, concat, || and upper, and replace by short texts of your own; "
-            "a function that the owner declared is given columns and values as they are"),
+            "nest fewer of replace, concat, || and upper, and replace by short texts of your own"),
     Refusal("parameter", "0A000", "parameters are not answered", "write the value itself"),
     Refusal("unsupported", "0A000", "this is outside the language",
             "see the SQL reference for what is answered"),

@@ -64,18 +64,17 @@ def check_growth(conditions: Iterable[exp.Expr], source: Source) -> None:
 
 def _check_alone(call: exp.Expr, source: Source) -> None:
     """Refuse a declared function among others of which each could multiply a text."""
+    hint = "a function that the owner declared is given columns and values as they are"
     around: exp.Expr | None = call.parent
     while around is not None:
         if _builds(around) or is_declared(around):
-            raise source.refusal(
-                "text_growth", call, "what a declared function returns may be a text of any length"
-            )
+            message = "what a declared function returns may be a text of any length"
+            raise source.refusal("text_growth", call, message, hint)
         around = around.parent
     for inside in call.walk():
         if _builds(inside):
-            raise source.refusal(
-                "text_growth", inside, "a declared function is given a text that the query builds"
-            )
+            message = "a declared function is given a text that the query builds"
+            raise source.refusal("text_growth", inside, message, hint)
 
 
 def _builds(node: exp.Expr) -> bool:

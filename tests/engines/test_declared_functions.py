@@ -194,8 +194,8 @@ def test_scalar_functions_of_duckdb() -> None:
     with closing(duckdb.connect()) as connection:
         for statement in SETUP:
             connection.execute(statement)
-        connection.create_function("next_id", lambda x: x + 1, ["BIGINT"], "BIGINT")  # type: ignore[arg-type,list-item]
-        connection.create_function("dice", lambda x: x, ["BIGINT"], "BIGINT", side_effects=True)  # type: ignore[arg-type,list-item]
+        connection.create_function("next_id", lambda x: x + 1, ["BIGINT"], "BIGINT")
+        connection.create_function("dice", lambda x: x, ["BIGINT"], "BIGINT", side_effects=True)
         functions = {
             "next_id": "(bigint) -> bigint",
             "jaccard": "(varchar, varchar) -> double",
