@@ -26,6 +26,12 @@ _CLASSES = frozenset(
     """.split()  # noqa: SIM905
 )
 
+# DuckDB calls these consistent too, but they read the clock, the schema or the program's version.
+_UNSTEADY = VOLATILE_NAMES | {
+    *("age", "current_localtime", "current_localtimestamp"),
+    *("index_key", "json_serialize_plan", "version"),
+}
+
 
 def read_routines(names: Collection[str], rows: Rows, run: Run) -> tuple[Routine, ...]:
     """The functions with these names, built-in ones too; macros with what they call."""
@@ -55,20 +61,22 @@ def _name(row: Row) -> str:
 
 
 def _routine(row: Row, rows: Rows, run: Run) -> Routine:
-    name, kind, internal, stability, parameters, body, _ = row
+    name, kind, internal, _, parameters, body, _ = row
     taken = tuple(map(str, parameters)) if isinstance(parameters, list) else ()
     if kind == "macro" and not internal:
         problem = _problem_of(str(body), taken, rows, run)
     else:
-        problem = _problem_of_built_in(kind, stability)
+        problem = _problem_of_built_in(row)
     # Everything else that the engine says of it is part of what must not change.
     return Routine(str(name).lower(), len(taken), repr(row), problem)
 
 
-def _problem_of_built_in(kind: object, stability: object) -> str | None:
+def _problem_of_built_in(row: Row) -> str | None:
+    _, kind, _, stability, *_ = row
     if kind != "scalar":
         return "is not a function of one row's values"
-    return None if stability == "CONSISTENT" else "does not always give the same result"
+    steady = stability == "CONSISTENT" and _name(row) not in _UNSTEADY
+    return None if steady else "does not always give the same result"
 
 
 def _problem_of(body: str, parameters: tuple[str, ...], rows: Rows, run: Run) -> str | None:
@@ -92,8 +100,7 @@ def _problem_of(body: str, parameters: tuple[str, ...], rows: Rows, run: Run) ->
     listed = _named(called, rows)
     for one in sorted(called):
         same = [row for row in listed if _name(row) == one]
-        steady = all(row[2] and _problem_of_built_in(row[1], row[3]) is None for row in same)
-        if not same or not steady or one in VOLATILE_NAMES:
+        if not same or not all(row[2] and _problem_of_built_in(row) is None for row in same):
             return f"calls {one}, which is not known to depend on its arguments alone"
     return None
 
