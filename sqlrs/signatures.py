@@ -11,6 +11,8 @@ from sqlrs.errors import UsageError
 _TYPE = r"[a-z][a-z0-9_ ]*(?:\(\d{1,3}(?:, ?\d{1,3})?\))?"
 _SIGNATURE = re.compile(rf"\(\s*({_TYPE}(?:\s*,\s*{_TYPE})*)?\s*\)\s*->\s*({_TYPE})", re.IGNORECASE)
 _CALL = re.compile(r"([a-z_][a-z0-9_]*)\s*(\(.*)", re.IGNORECASE | re.ASCII | re.DOTALL)
+# The expression above tries many ways to read a long text.
+_LONGEST = 2000
 _HINT = "write the types it takes and returns: (double, double) -> double"
 
 
@@ -29,7 +31,8 @@ def signature(name: str, value: object) -> Signature:
     """The signature that a text says, ``(double, double) -> double`` for example."""
     if isinstance(value, Signature):
         return value
-    found = _SIGNATURE.fullmatch(arguments.text(name, value).strip())
+    text = arguments.text(name, value).strip()
+    found = _SIGNATURE.fullmatch(text) if len(text) <= _LONGEST else None
     if found is None:
         raise UsageError(f"{name} is not the signature of a function", hint=_HINT)
     takes = re.findall(_TYPE, found[1] or "", re.IGNORECASE)
