@@ -22,8 +22,7 @@ T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 Section = TypeVar("Section")
 
-_HEADER = re.compile(r"\s*\[([^\[\]]+)\]\s*(?:#.*)?")
-_KEY = re.compile(r"\s*([^=#\[]+?)\s*=")
+_HEADER = re.compile(r"\[([^\[\]]+)\](?:\s*#.*)?")
 
 
 @dataclass(frozen=True)
@@ -198,11 +197,11 @@ def _line_of(place: str, text: str) -> int | None:
     """The line on which a key or section begins, as far as plain TOML tells; else its section's."""
     section, found = "", dict[str, int]()
     for number, line in enumerate(text.splitlines(), start=1):
-        if header := _HEADER.fullmatch(line):
+        if header := _HEADER.fullmatch(line.strip()):
             section = _bare(header[1])
             found.setdefault(section, number)
-        elif named := _KEY.match(line):
-            name = _bare(named[1])
+        elif "=" in line:
+            name = _bare(line.partition("=")[0])
             found.setdefault(f"{section}.{name}" if section else name, number)
     while place:
         if place in found:

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from sqlrs import arguments
 from sqlrs.errors import UsageError
 
-_TYPE = r"[a-z][a-z0-9_ ]*(?:\(\d{1,3}(?:, ?\d{1,3})?\))?"
-_SIGNATURE = re.compile(rf"\(\s*({_TYPE}(?:\s*,\s*{_TYPE})*)?\s*\)\s*->\s*({_TYPE})", re.IGNORECASE)
+_TYPE = re.compile(r"[a-z][a-z0-9_ ]*(\(\d{1,3}(, ?\d{1,3})?\))?", re.ASCII)
+# Between two types, not between the two numbers of decimal(10, 2).
+_COMMA = re.compile(r",(?! ?\d)")
 _CALL = re.compile(r"([a-z_][a-z0-9_]*)\s*(\(.*)", re.IGNORECASE | re.ASCII | re.DOTALL)
-# The expression above tries many ways to read a long text.
-_LONGEST = 2000
 _HINT = "write the types it takes and returns: (double, double) -> double"
 
 
@@ -31,12 +30,14 @@ def signature(name: str, value: object) -> Signature:
     """The signature that a text says, ``(double, double) -> double`` for example."""
     if isinstance(value, Signature):
         return value
-    text = arguments.text(name, value).strip()
-    found = _SIGNATURE.fullmatch(text) if len(text) <= _LONGEST else None
-    if found is None:
+    left, arrow, returns = arguments.text(name, value).partition("->")
+    left = left.strip()
+    inside = _plain(left[1:-1]) if left[:1] == "(" and left[-1:] == ")" else "?"
+    takes = [_plain(one) for one in _COMMA.split(inside)] if inside else []
+    returns = _plain(returns)
+    if not arrow or not all(map(_TYPE.fullmatch, (*takes, returns))):
         raise UsageError(f"{name} is not the signature of a function", hint=_HINT)
-    takes = re.findall(_TYPE, found[1] or "", re.IGNORECASE)
-    return Signature(tuple(_plain(one) for one in takes), _plain(found[2]))
+    return Signature(tuple(takes), returns)
 
 
 def signatures(name: str, value: object) -> dict[str, Signature]:
