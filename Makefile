@@ -30,7 +30,7 @@ format: $(VENV)/.installed-dev  ## rewrite the sources to the project's format
 
 golden: $(VENV)/.installed-dev  ## write golden SQL and generated pages anew; then read the difference
 	SQLRS_WRITE_GOLDEN=1 $(PYTEST) -q tests/golden tests/planning/test_plans.py \
-	  tests/compiler/test_reference.py tests/test_docs.py -k "kept or golden or generated or page or figures"
+	  tests/compiler/test_reference.py tests/test_docs.py tests/test_configuration.py -k "kept or golden or generated or page or figures"
 	git diff --stat
 
 bench: $(VENV)/.installed-dev  ## the benchmarks

@@ -107,7 +107,8 @@ _LANGUAGE = (
     Refusal("ambiguous_condition", "0A000", "dialects read this condition in different ways",
             "put parentheses around the inner condition"),
     Refusal("unknown_function", "42883", "the function is not known to be free of side effects",
-            "docs/sql-reference.md lists the functions that are answered"),
+            "docs/sql-reference.md lists the functions that are answered; the owner can declare "
+            "further ones of the database"),
     Refusal("volatile_function", "0A000", "the value changes from call to call",
             "write the value itself"),
     Refusal("text_growth", "54000", "the query can build texts far longer than the ones it reads",

@@ -160,7 +160,7 @@ def test_the_configuration_holds_it_all(tmp_path: Path) -> None:
     assert not (tmp_path / "visits.csv.schema.toml").exists()
     for wrong in ("types = 3", "types = {visit = 3}", "graphs = {edge = 1}", "rows_per_unit = 2"):
         (tmp_path / "sqlrs.toml").write_text(f"[data]\n{wrong}\n")
-        with pytest.raises(UsageError, match="wrong kind"):
+        with pytest.raises(UsageError, match="must be"):
             Config.read(tmp_path / "sqlrs.toml")
 
 

@@ -19,6 +19,7 @@ ORDER = [
     ("errors", "epsilon", "templates", "answer"),
     ("refusals", "effort"),
     ("arguments",),
+    ("sections", "signatures"),
     ("catalog",),
     ("values",),
     ("query",),

@@ -6,7 +6,7 @@ import json
 import logging
 import traceback
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -19,7 +19,7 @@ from sqlglot import exp
 
 from sqlrs import mechanisms
 from sqlrs.answer import Answer
-from sqlrs.catalog import Catalog
+from sqlrs.catalog import Catalog, Routine
 from sqlrs.compiled import Compiled
 from sqlrs.engines.base import Engine, Row, Snapshot, one_integer
 from sqlrs.engines.open import open_engine
@@ -91,6 +91,9 @@ class WatchedSnapshot:
 
     def catalog(self) -> Catalog:
         return self.snapshot.catalog()
+
+    def routines(self, names: Collection[str]) -> tuple[Routine, ...]:
+        return self.snapshot.routines(names)
 
     def scalar(self, statement: exp.Expression) -> int:
         return one_integer(self.rows(statement))

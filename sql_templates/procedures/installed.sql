@@ -6,7 +6,6 @@ SELECT
   query.shape,
   query.least_epsilon,
   query.repeats,
-  query.installed_at,
   ARRAY(
     SELECT granted.grantee::regrole::text
     FROM aclexplode(routine.proacl) AS granted

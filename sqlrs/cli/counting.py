@@ -25,9 +25,7 @@ ErrorBars = Annotated[
 ]
 
 
-@options.with_data(
-    "ledger", "analyst", "memory_limit", "temp_directory", "timeout", "plan", "solver"
-)
+@options.with_data("ledger", "analyst", *options.LIMITS, "plan", "solver")
 def count(
     data: Config,
     sql: options.Sql,
@@ -62,16 +60,20 @@ def graph(
     error_bars: ErrorBars = None,
     memory_limit: options.MemoryLimit = None,
     temp_directory: options.TempDirectory = None,
+    max_temp_directory_size: options.MaxTempDirectorySize = None,
+    threads: options.Threads = None,
     timeout: options.Timeout = None,
     json: options.Json = False,
 ) -> None:
     """Count a pattern in a graph file, every edge private."""
     sql = pattern_sql(pattern)
-    gathered = Config(
+    gathered = Config().override(
         tables={"edge": file},
         graphs={"edge": "undirected" if undirected else "directed"},
         memory_limit=memory_limit,
         temp_directory=temp_directory,
+        max_temp_directory_size=max_temp_directory_size,
+        threads=threads,
         timeout=timeout,
     )
     with gathered.open() as database:

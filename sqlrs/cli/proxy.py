@@ -46,9 +46,12 @@ def serve(
     private: options.Private = None,
     public: options.Public = None,
     key: options.Key = None,
+    function: options.Function = None,
     ledger: options.Ledger = None,
     memory_limit: options.MemoryLimit = None,
     temp_directory: options.TempDirectory = None,
+    max_temp_directory_size: options.MaxTempDirectorySize = None,
+    threads: options.Threads = None,
     timeout: options.Timeout = None,
 ) -> None:
     """Let PostgreSQL clients ask private counts."""
@@ -65,9 +68,12 @@ def serve(
         private=private,
         public=public,
         key=key,
+        function=function,
         ledger=ledger,
         memory_limit=memory_limit,
         temp_directory=temp_directory,
+        max_temp_directory_size=max_temp_directory_size,
+        threads=threads,
         timeout=timeout,
     )
     if user is None:

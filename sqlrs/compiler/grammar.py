@@ -214,9 +214,10 @@ def _check_node(node: exp.Expr, source: Source, catalog: Catalog) -> None:
 def _refused_call(name: str, node: exp.Expr, source: Source, catalog: Catalog) -> QueryRefused:
     if isinstance(node, tuple(VOLATILE_NODES)) or name in VOLATILE_NAMES:
         return source.refusal("volatile_function", node)
-    if name in catalog.hidden:
+    listed = name in FUNCTIONS[source.dialect]
+    if listed and name in catalog.hidden:
         reason = "is hidden by one of the database's own"
-    elif name in FUNCTIONS[source.dialect]:
+    elif listed or catalog.function(name) is not None:
         reason = "is not known with these arguments"
     else:
         reason = "is not known to be free of side effects"
@@ -232,8 +233,14 @@ def _called(node: exp.Expr, source: Source) -> str:
 
 def _may_call(name: str, node: exp.Expr, catalog: Catalog) -> bool:
     """Whether the call is on our list, or the owner's and stands in the tree as it was written."""
-    if name in catalog.functions:
-        return node.sql(catalog.dialect).lower().startswith(f"{name}(")
+    declared = catalog.function(name)
+    if declared is not None:
+        return (
+            isinstance(node, exp.Anonymous)
+            and isinstance(node.this, str)
+            and len(node.expressions) == len(declared.takes)
+            and not any(isinstance(one, exp.Distinct | exp.Star) for one in node.expressions)
+        )
     arguments = FUNCTIONS[catalog.dialect].get(name)
     if arguments is None or name in catalog.hidden:
         return False

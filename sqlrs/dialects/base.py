@@ -70,6 +70,10 @@ class Dialect:
         """The form in which two spellings of one name are equal: only ASCII is folded."""
         return name if quoted and self.keeps_case else name.translate(_TO_LOWER)
 
+    def type_of(self, value: exp.Expr) -> exp.Expression:
+        """The name of a value's type, as text."""
+        return exp.Anonymous(this="typeof", expressions=[value.copy()])
+
     def keeps_order(self, *, tables_only: bool, values_alike: bool) -> bool:
         """Whether a join of several inputs is written so that it is evaluated in the plan's order.
 

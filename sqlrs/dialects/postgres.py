@@ -25,6 +25,10 @@ class Postgres(Dialect):
     read_by_clients = True
     holds_functions = True
 
+    def type_of(self, value: exp.Expr) -> exp.Expression:
+        """Its own function returns a name that is no text."""
+        return exp.cast(exp.Anonymous(this="pg_typeof", expressions=[value.copy()]), "text")
+
     def keeps_order(self, *, tables_only: bool, values_alike: bool) -> bool:
         """Tables are joined in parallel, which a fixed order prevents: only where steps are."""
         return not tables_only

@@ -54,7 +54,7 @@ _CALLED = frozenset(
     current_schemas current_database read_csv read_parquet sniff_csv duckdb_columns
     duckdb_constraints duckdb_databases duckdb_functions duckdb_indexes duckdb_settings
     duckdb_tables duckdb_views add subtract multiply divide date_diff regexp_full_match strptime
-    typeof error
+    typeof error json_serialize_sql
     """.split()  # noqa: SIM905
 )
 _WORD = re.compile(r"[a-z_][a-z0-9_]*")

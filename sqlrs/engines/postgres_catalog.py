@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import cast
 
-from sqlrs.catalog import Catalog, Column, ColumnType, Family, Table, View
-from sqlrs.engines.base import Fetch
+from sqlrs.catalog import Catalog, Column, ColumnType, Family, Routine, Table, View, one_routine
+from sqlrs.engines.base import Fetch, Row
 from sqlrs.errors import UsageError
 from sqlrs.templates import template
 
@@ -105,6 +105,30 @@ def _views(fetch: Fetch) -> tuple[View, ...]:
         View(str(name), str(query).rstrip().removesuffix(";"), str(schema))
         for schema, name, query in fetch(template("postgres/views.sql"))
     )
+
+
+def read_routines(
+    names: Collection[str], run: Callable[[str, Mapping[str, object]], list[Row]]
+) -> tuple[Routine, ...]:
+    """The functions with these names, built-in ones too."""
+    rows = run(template("postgres/functions.sql"), {"names": sorted(names)})
+    found: dict[str, list[Routine]] = defaultdict(list)
+    for row in rows:
+        name, _, _, _, takes, definition = row
+        found[str(name)].append(
+            Routine(str(name), int(str(takes)), str(definition), _problem_of(row))
+        )
+    return tuple(one_routine(name, routines) for name, routines in found.items())
+
+
+def _problem_of(row: Row) -> str | None:
+    """Why nobody can vouch for a function, or None. Whether it tells the truth is the owner's."""
+    _, of_values, immutable, has_defaults, _, _ = row
+    if not of_values:
+        return "is not a function of one row's values"
+    if not immutable:
+        return "is not IMMUTABLE"
+    return "has arguments that can be left out or repeated" if has_defaults else None
 
 
 def _hidden(fetch: Fetch) -> frozenset[str]:

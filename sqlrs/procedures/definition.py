@@ -101,6 +101,11 @@ class Definition:
                 + ", ".join(residuals.query.large_units),
                 hint="ask through sqlrs count or the proxy",
             )
+        if used := compiled.declared_functions:
+            raise UsageError(
+                f"a function inside the database does not call {', '.join(used)}",
+                hint="it trusts no function from elsewhere; ask through sqlrs count or the proxy",
+            )
         recursion = compile_recursion(residuals)
         programs = Programs.of(recursion)
         measure, values = _measure(residuals, recursion, settings.plan)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
 from decimal import Decimal
 
 import psycopg
@@ -36,7 +35,6 @@ class Installed:
     shape: int
     least_epsilon: Decimal
     repeats: bool
-    installed_at: datetime
     roles: list[str]
     edition: str | None
 

@@ -62,12 +62,23 @@ class ExposedView:
 
 
 @dataclass(frozen=True)
+class ExposedFunction:
+    """A function of the owner's as analysts see it, with PostgreSQL's names of its types."""
+
+    name: str
+    takes: tuple[str, ...]
+    returns: str
+    schema: str = "public"
+
+
+@dataclass(frozen=True)
 class ExposedSchema:
     """All that analysts may name, and the schemas that a bare name is looked up in."""
 
     tables: tuple[ExposedTable, ...]
     views: tuple[ExposedView, ...] = ()
     search_path: tuple[str, ...] = ("public",)
+    functions: tuple[ExposedFunction, ...] = ()
 
     @property
     def relations(self) -> tuple[ExposedTable | ExposedView, ...]:

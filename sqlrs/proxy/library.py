@@ -14,7 +14,7 @@ from sqlrs.database import Database
 from sqlrs.engines.base import Engine, Row, Snapshot, integers
 from sqlrs.errors import EngineFailed, Interrupted, SqlrsError
 from sqlrs.ledger import JournalLine
-from sqlrs.measuring.drift import current_catalog
+from sqlrs.measuring.drift import Schema, current_catalog
 from sqlrs.proxy.backend import (
     SHOWN_CHARACTERS,
     Cancellation,
@@ -110,7 +110,7 @@ class LibraryBackend:
         database = self._database
         with _StoppableEngine(database.engine, cancel).snapshot() as snapshot:
             # A table that was declared public may have gone, and another one have its name.
-            catalog = current_catalog(database.catalog, snapshot.catalog())
+            catalog = current_catalog(database.catalog, Schema.of(snapshot, database.catalog))
             reading = public_reading(sql, catalog, rows)
             # First how much it is: what does not fit is never fetched.
             (count, size) = integers(snapshot.rows(reading.size))
@@ -121,8 +121,9 @@ class LibraryBackend:
                     hint="add LIMIT, or select fewer columns",
                 )
             found = [_text_row(row) for row in snapshot.rows(reading.rows)]
-        if current_catalog(database.catalog, database.engine.catalog()) != catalog:
-            raise EngineFailed("the schema changed during the work")
+        with database.engine.snapshot() as snapshot:
+            if current_catalog(database.catalog, Schema.of(snapshot, database.catalog)) != catalog:
+                raise EngineFailed("the schema changed during the work")
         return found
 
     def trouble(self) -> str | None:

@@ -49,7 +49,6 @@ _WRITES = (
 class Route(Enum):
     """Who answers a statement."""
 
-    EMPTY = "empty"
     SHADOW = "shadow"
     PROTECTED = "protected"
     PUBLIC = "public"

@@ -57,7 +57,6 @@ class Word:
 
     text: str
     key: str
-    is_value: bool
 
 
 def words(tokens: Sequence[Token]) -> list[Word]:
@@ -66,11 +65,7 @@ def words(tokens: Sequence[Token]) -> list[Word]:
     glue = False
     for token in tokens:
         quoted = token.token_type in _QUOTED
-        word = Word(
-            token.text,
-            "" if quoted else token.text.lower(),
-            token.token_type in (TokenType.STRING, TokenType.NUMBER),
-        )
+        word = Word(token.text, "" if quoted else token.text.lower())
         if token.token_type is TokenType.DOT and found:
             glue = True
             found[-1] = _joined(found[-1], word)
@@ -91,7 +86,7 @@ def check_setting(name: str, value: str | None, span: Span | None = None) -> Non
 
 
 def _joined(left: Word, right: Word) -> Word:
-    return Word(left.text + right.text, (left.key or left.text) + (right.key or right.text), True)
+    return Word(left.text + right.text, (left.key or left.text) + (right.key or right.text))
 
 
 def _set(line: list[Word]) -> Utility:
