@@ -15,7 +15,7 @@ demo: $(VENV)/.installed  ## a private triangle count on a generated graph
 	$(BIN)/sqlrs demo
 
 test: $(VENV)/.installed-dev  ## the whole suite, PostgreSQL included
-	$(PYTEST) -n $(WORKERS) --dist worksteal
+	$(PYTEST) -n $(WORKERS) --dist worksteal -p tests.support.coverage
 
 check: lint test  ## format, lint, types, then the tests
 

@@ -20,7 +20,7 @@ from tests.proxy.load import ProxyProcess, graph_file, proxy_process
 
 # What the proxy and its workers together may take under attack, as docs/proxy.md says.
 MEMORY = 800 << 20
-SECONDS = 4.0
+SECONDS = 2.0
 
 
 def nested(opening: str, closing: str, depth: int = 24) -> str:
