@@ -355,10 +355,10 @@ def test_no_option_of_serve_is_passed_over(configured: Run) -> None:
     assert "nothing to serve" in ended.err
     ended = configured("serve", "--memory-limit", "plenty")
     assert ended.code == 2, ended
-    assert "does not accept the memory limit" in ended.err
+    assert "memory_limit must be a size" in ended.err
     ended = configured("serve", "--port", "99999")
     assert ended.code == 2, ended
-    assert "proxy.port is not a port" in ended.err
+    assert "proxy.port must be a whole number, 65535 or less" in ended.err
 
 
 def test_users_are_listed(configured: Run) -> None:

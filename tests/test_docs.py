@@ -95,7 +95,8 @@ class Shell:
             text=True,
             timeout=300,
             env={
-                **os.environ,
+                # A make of its own: one inside another tells which folder it is in.
+                **{k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MAKELEVEL")},
                 "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
                 "COLUMNS": "80",
             },

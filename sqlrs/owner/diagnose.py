@@ -164,10 +164,10 @@ def diagnose_all(
                 settings=settings,
                 progress=progress,
             )
-        except QueryRefused as refusal:
-            if not refusal.code.startswith(method):
+        except QueryRefused as refused:
+            if refused.code != "single_rows_only" and not refused.code.startswith(method):
                 raise
-            results[method] = refusal
+            results[method] = refused
     return results
 
 

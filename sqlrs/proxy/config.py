@@ -206,7 +206,10 @@ class ProxyConfig:
         return config
 
     def check(self) -> None:
-        """Refuse values that contradict each other."""
+        """Refuse values that contradict each other, and ports that options of a command gave."""
+        for name in ("port", "status_port"):
+            if getattr(self, name) is not None:
+                PORT.read(f"proxy.{name}", getattr(self, name))
         if (self.tls_certificate is None) != (self.tls_key is None):
             raise UsageError("proxy.tls_certificate and proxy.tls_key go together")
         if self.tls == "off" and self.listen not in _LOCAL:
