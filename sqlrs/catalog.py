@@ -155,6 +155,11 @@ class Catalog:
     hidden: frozenset[str] = frozenset()
     as_found: Catalog | None = field(default=None, compare=False, repr=False)
 
+    @property
+    def entries(self) -> tuple[Table | View, ...]:
+        """All tables, then all views."""
+        return self.tables + self.views
+
     def declare(
         self,
         *,

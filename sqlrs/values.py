@@ -9,6 +9,7 @@ against the comparisons of both engines; docs/proofs/external.md uses them.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
@@ -22,6 +23,11 @@ It is the engine's own in DuckDB, where a difference with an infinite date is a 
 beyond the last date of PostgreSQL, where such a difference is an error. ``-infinity`` is its
 negative.
 """
+
+NUMBERS = frozenset({Family.INTEGER, Family.DECIMAL, Family.FLOAT})
+"""Families whose values the engines compare with each other."""
+MOMENTS = frozenset({Family.DATE, Family.TIMESTAMP, Family.TIMESTAMP_TZ})
+"""Families of dates and times, which the engines compare with each other."""
 
 _WIDTHS = {"tinyint": 8, "smallint": 16, "integer": 32, "bigint": 64, "hugeint": 128}
 _INTEGERS = {
@@ -90,6 +96,46 @@ def values_of(kind: ColumnType) -> Values:
         zoned=family is Family.TIMESTAMP_TZ,
         one_form=(family in _SINGLE_FORM or exact) and not padded and not collated,
     )
+
+
+def widest(types: Iterable[ColumnType]) -> ColumnType | None:
+    """The integer type that holds every value of these, if it is one of them."""
+    found = sorted(set(types), key=lambda t: t.name)
+    described = [values_of(t) for t in found]
+    for kind, own in zip(found, described, strict=True):
+        if kind.family is Family.INTEGER and all(
+            v.first is not None and v.last is not None and own.holds(v.first) and own.holds(v.last)
+            for v in described
+        ):
+            return kind
+    return None
+
+
+def behave_alike(types: Iterable[ColumnType]) -> bool:
+    """Whether equal values of these types can stand for each other in any expression.
+
+    Of several types only texts do: arithmetic overflows at a type's own width, and a literal is
+    rounded to a timestamp's own precision.
+    """
+    distinct = set(types)
+    return all(values_of(t).one_form for t in distinct) and (
+        len(distinct) == 1 or all(t.family is Family.TEXT for t in distinct)
+    )
+
+
+def sort_alike(types: Iterable[ColumnType]) -> bool:
+    """Whether columns of these types, put below each other, are sorted as they are compared.
+
+    Integers of all widths are: the engine widens them, and nothing is computed with them.
+    """
+    distinct = set(types)
+    return behave_alike(distinct) or all(t.family is Family.INTEGER for t in distinct)
+
+
+def is_wide(kind: ColumnType) -> bool:
+    """Whether a comparison with another number can overflow: both become one decimal type."""
+    last = values_of(kind).last
+    return last is not None and last >= 10**20
 
 
 def _bounds(name: str, family: Family) -> tuple[int | Decimal | None, int | Decimal | None]:

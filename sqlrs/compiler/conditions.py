@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from sqlrs.catalog import ColumnType
 from sqlrs.compiler.complexity import swap
-from sqlrs.values import values_of
+from sqlrs.values import is_wide
 
 Reference = tuple[str, str]
 """A column of the flat query: the occurrence's alias and the column's name."""
@@ -144,12 +144,6 @@ def never_fails(condition: exp.Expr, types: Collection[ColumnType]) -> bool:
     ):
         return False
     return all(_never_fails(node) for node in condition.walk(prune=_is_constant))
-
-
-def is_wide(kind: ColumnType) -> bool:
-    """Whether a comparison with another number can overflow: both become one decimal type."""
-    last = values_of(kind).last
-    return last is not None and last >= 10**20
 
 
 def compares_whole_numbers(condition: exp.Expr) -> bool:

@@ -95,37 +95,3 @@ def _holds(kind: ColumnType, number: int | Decimal) -> bool:
         if isinstance(scale, int) and isinstance(digits, int) and digits < scale:
             return False
     return described.holds(number)
-
-
-def widest(types: Iterable[ColumnType]) -> ColumnType | None:
-    """The integer type that holds every value of these, if it is one of them."""
-    found = sorted(set(types), key=lambda t: t.name)
-    described = [values_of(t) for t in found]
-    for kind, own in zip(found, described, strict=True):
-        if kind.family is Family.INTEGER and all(
-            v.first is not None and v.last is not None and own.holds(v.first) and own.holds(v.last)
-            for v in described
-        ):
-            return kind
-    return None
-
-
-def behave_alike(types: Iterable[ColumnType]) -> bool:
-    """Whether equal values of these types can stand for each other in any expression.
-
-    Of several types only texts do: arithmetic overflows at a type's own width, and a literal is
-    rounded to a timestamp's own precision.
-    """
-    distinct = set(types)
-    return all(values_of(t).one_form for t in distinct) and (
-        len(distinct) == 1 or all(t.family is Family.TEXT for t in distinct)
-    )
-
-
-def sort_alike(types: Iterable[ColumnType]) -> bool:
-    """Whether columns of these types, put below each other, are sorted as they are compared.
-
-    Integers of all widths are: the engine widens them, and nothing is computed with them.
-    """
-    distinct = set(types)
-    return behave_alike(distinct) or all(t.family is Family.INTEGER for t in distinct)

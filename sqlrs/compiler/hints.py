@@ -10,8 +10,8 @@ from sqlglot import exp
 
 from sqlrs.catalog import ColumnType, Family
 from sqlrs.refusals import REFUSALS
+from sqlrs.values import MOMENTS, NUMBERS
 
-_NUMBERS = frozenset({Family.INTEGER, Family.DECIMAL, Family.FLOAT})
 _NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)\s*", re.ASCII)
 _SHOWN = 12
 
@@ -90,7 +90,7 @@ def fitting(literal: exp.Expr, column: ColumnType) -> str | None:
     """How a value of the column's type is written."""
     node = literal.unnest()
     text = str(node.this) if isinstance(node, exp.Literal) else ""
-    if column.family in _NUMBERS:
+    if column.family in NUMBERS:
         if isinstance(node, exp.Literal) and node.is_string and _NUMBER.fullmatch(text):
             return f"write the number without quotes: {text.strip()}"
         return "write a number, without quotes"
@@ -98,7 +98,7 @@ def fitting(literal: exp.Expr, column: ColumnType) -> str | None:
         return f"write a text, in single quotes: '{text or node.sql()}'"
     if column.family is Family.BOOLEAN:
         return "write TRUE or FALSE, without quotes"
-    if column.family in (Family.DATE, Family.TIMESTAMP, Family.TIMESTAMP_TZ):
+    if column.family in MOMENTS:
         return REFUSALS["bad_literal"].hint
     return None
 

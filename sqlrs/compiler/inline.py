@@ -26,9 +26,9 @@ from sqlrs.compiler.parse import ParsedSelect, parse
 from sqlrs.compiler.source import Source
 from sqlrs.effort import spend
 from sqlrs.errors import QueryRefused
+from sqlrs.trees.naming import free_name
 
 MAX_TABLES = 64
-_LONGEST_ALIAS = 60
 _STEPS_PER_SELECT = 20
 
 
@@ -324,15 +324,8 @@ class _Inliner:
         return both
 
     def _unique(self, prefix: str, name: str) -> str:
-        base = f"{prefix}_{name}" if prefix else name
-        if len(base.encode()) > _LONGEST_ALIAS:
-            base = "t"
-        taken = {occurrence.alias.casefold() for occurrence in self.occurrences}
-        unique, number = base, 1
-        while unique.casefold() in taken:
-            number += 1
-            unique = f"{base}_{number}"
-        return unique
+        wanted = f"{prefix}_{name}" if prefix else name
+        return free_name(wanted, {occurrence.alias.lower() for occurrence in self.occurrences})
 
     # Conditions.
 

@@ -1,4 +1,4 @@
-"""Literals of a query as Python values, and back."""
+"""Literals of a query as Python values; sqlrs.trees.constants writes them again."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from decimal import Decimal
 from sqlglot import exp
 
 from sqlrs.catalog import ColumnType, Family
-from sqlrs.query import Constant, Value
+from sqlrs.query import Value
+from sqlrs.values import MOMENTS, NUMBERS, values_of
 
 # Python refuses to read integers of thousands of digits.
 _INTEGER = re.compile(r"\d{1,40}")
@@ -20,27 +21,16 @@ _TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?")
 _ZONED = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d(:\d\d)?)")
 # A number that fits no 64-bit integer is read as another type by one engine or the other.
 _LARGEST = 2**63 - 1
-# Single precision rounds a literal in one engine and not in the other; char(n) pads its values, and
-# under a collation different texts may be equal.
+# Single precision rounds a literal in one engine and not in the other.
 _DOUBLES = frozenset({"double", "double precision", "float8"})
-_PADDED = ("char(", "character(", "bpchar", "citext")
-_NUMBERS = frozenset({Family.INTEGER, Family.DECIMAL, Family.FLOAT})
 _PLAIN_TIMESTAMPS = (
     None,
     exp.DataType.Type.TIMESTAMP,
     exp.DataType.Type.TIMESTAMPNTZ,
     exp.DataType.Type.DATE,
 )
-# Names that the parser reads as types only inside a statement.
-_BY_NAME = {
-    "UTINYINT": exp.DataType.Type.UTINYINT,
-    "USMALLINT": exp.DataType.Type.USMALLINT,
-    "UINTEGER": exp.DataType.Type.UINT,
-    "UBIGINT": exp.DataType.Type.UBIGINT,
-}
 # How many microseconds lie between two values of DuckDB's coarser timestamps.
 _UNITS = {"TIMESTAMP_S": 1_000_000, "TIMESTAMP_MS": 1_000}
-_MOMENTS = frozenset({Family.DATE, Family.TIMESTAMP, Family.TIMESTAMP_TZ})
 
 
 def is_literal(node: exp.Expr) -> bool:
@@ -64,8 +54,8 @@ def fits(node: exp.Expr, column: ColumnType) -> bool:
     if isinstance(node, exp.Cast):
         return True
     if isinstance(node, exp.Literal) and node.is_string:
-        return family in _MOMENTS or family is Family.TEXT
-    return family in _NUMBERS
+        return family in MOMENTS or family is Family.TEXT
+    return family in NUMBERS
 
 
 def readable(literal: exp.Literal, column: ColumnType) -> bool:
@@ -75,7 +65,7 @@ def readable(literal: exp.Literal, column: ColumnType) -> bool:
     """
     if column.family is Family.TIMESTAMP:
         return _moment(str(literal.this)) is not None
-    return column.family not in _MOMENTS
+    return column.family not in MOMENTS
 
 
 def read(node: exp.Expr, column: ColumnType) -> Value | None:
@@ -97,45 +87,6 @@ def read(node: exp.Expr, column: ColumnType) -> Value | None:
     return _text(text, target, column)
 
 
-def write(constant: Constant) -> exp.Expr:
-    """The literal of a constant."""
-    value = constant.value
-    if isinstance(value, bool):
-        return exp.Boolean(this=value)
-    if isinstance(value, int | Decimal):
-        # Not abs() of a decimal: it rounds to the 28 digits of the context.
-        size = value.copy_abs() if isinstance(value, Decimal) else abs(value)
-        number = exp.Literal.number(str(size))
-        return exp.Neg(this=number) if value < 0 else number
-    if isinstance(value, datetime):
-        zoned = value.tzinfo is not None
-        return exp.cast(
-            exp.Literal.string(value.isoformat(sep=" ")), "timestamptz" if zoned else "timestamp"
-        )
-    if isinstance(value, date):
-        return exp.cast(exp.Literal.string(value.isoformat()), "date")
-    return exp.Literal.string(value)
-
-
-def write_typed(constant: Constant) -> exp.Expr:
-    """The literal in the very type of its column, so that it behaves as the column would.
-
-    A plain 5 is narrower than a bigint's, and a plain text takes on the type it is set against.
-    """
-    literal = write(constant)
-    if isinstance(literal, exp.Boolean | exp.Cast):
-        return literal
-    if isinstance(literal, exp.Neg):
-        literal = exp.Paren(this=literal)
-    return exp.cast(literal, data_type(constant.type))
-
-
-def data_type(column: ColumnType) -> exp.DataType:
-    """The type of a column as a cast names it."""
-    known = _BY_NAME.get(column.name)
-    return exp.DataType(this=known) if known else exp.DataType.build(column.name)
-
-
 def _moment(text: str) -> datetime | None:
     """A timestamp without a zone in the one form that is read alike everywhere, or None."""
     try:
@@ -146,15 +97,24 @@ def _moment(text: str) -> datetime | None:
 
 def _number(text: str, sign: int, column: ColumnType) -> Value | None:
     if column.family is Family.INTEGER:
-        whole = _INTEGER.fullmatch(text) is not None and int(text) <= _LARGEST
-        return sign * int(text) if whole else None
+        whole = _whole(text)
+        return None if whole is None else sign * whole
     if column.family is Family.DECIMAL:
         return _signed(sign, text) if _DECIMAL.fullmatch(text) and len(text) <= 38 else None
     if column.family is Family.FLOAT and column.name.lower() in _DOUBLES:
+        if text.isdigit() and _whole(text) is None:
+            # DuckDB reads a type wider than 64 bits, whose conversion to a double rounds twice.
+            return None
         # Two spellings of one double are one value.
         number = float(text)
         return _signed(sign, repr(number)) if math.isfinite(number) else None
     return None
+
+
+def _whole(text: str) -> int | None:
+    """The whole number that every engine reads as a 64-bit integer, or None."""
+    number = int(text) if _INTEGER.fullmatch(text) else None
+    return number if number is not None and number <= _LARGEST else None
 
 
 def _signed(sign: int, text: str) -> Decimal:
@@ -168,8 +128,8 @@ def _text(text: str, target: exp.DType | None, column: ColumnType) -> Value | No
     try:
         match column.family:
             case Family.TEXT if target in (None, kinds.TEXT, kinds.VARCHAR):
-                special = column.collation is not None or column.name.lower().startswith(_PADDED)
-                return None if special else text
+                # Padding and collations make different texts equal.
+                return text if values_of(column).one_form else None
             case Family.DATE if target in (None, kinds.DATE) and _DATE.fullmatch(text):
                 return date.fromisoformat(text)
             case Family.TIMESTAMP if target in _PLAIN_TIMESTAMPS:

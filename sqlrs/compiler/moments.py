@@ -15,8 +15,9 @@ from sqlrs.compiler.conditions import Reference, reference, references
 from sqlrs.compiler.functions import TEMPORAL_NAMES, TEMPORAL_NODES, names_the_moment
 from sqlrs.compiler.source import Source
 from sqlrs.dialects import dialect_named
+from sqlrs.values import NUMBERS
 
-_TIMELESS = frozenset({Family.INTEGER, Family.DECIMAL, Family.FLOAT, Family.TEXT, Family.BOOLEAN})
+_TIMELESS = NUMBERS | {Family.TEXT, Family.BOOLEAN}
 _NEVER_TEXT = (
     *(exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Neg, exp.Interval, exp.Null, exp.Boolean),
     *(exp.DateFromParts, exp.TimestampTrunc, exp.Extract),

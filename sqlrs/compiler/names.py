@@ -125,25 +125,35 @@ def qualifiers(column: exp.Column, dialect: str) -> tuple[str | None, str | None
 
 
 def find_table(table: exp.Table, catalog: Catalog, source: Source) -> Table | View:
-    """The table or view of the catalog that ``table`` names. Files and system tables are never."""
-    dialect = catalog.dialect
-    name = fold(table.this, dialect)
-    schema = table.args.get("db")
-    candidates: list[Table | View] = [*catalog.tables, *catalog.views]
-    named = [entry for entry in candidates if fold_stored(entry.name, dialect) == name]
-    path = [fold_stored(entry, dialect) for entry in catalog.search_path]
-    for wanted in path if schema is None else [fold(schema, dialect)]:
-        for entry in named:
-            if home_of(entry, catalog) == wanted:
-                return entry
-    names = [fold_stored(entry.name, dialect) for entry in candidates]
+    """The table or view of the catalog that ``table`` names, or a refusal with the closest one."""
+    found = entry_named(table, catalog)
+    if found is not None:
+        return found
+    schema, dialect = table.args.get("db"), catalog.dialect
+    names = [fold_stored(entry.name, dialect) for entry in catalog.entries]
     start = source.span(table.this if schema is None else schema).start
     raise source.refusal(
         "unknown_table",
         Span(start, source.span(table.this).end),
-        f"there is no table {exp.table_(table.this, table.args.get('db')).sql(dialect)}",
-        closest(name, names) or listed("the tables are", names),
+        f"there is no table {exp.table_(table.this, schema).sql(dialect)}",
+        closest(fold(table.this, dialect), names) or listed("the tables are", names),
     )
+
+
+def entry_named(table: exp.Table, catalog: Catalog) -> Table | View | None:
+    """The entry of the catalog that a name of a query means: the first along the search path.
+
+    What is not in the catalog, files and system tables among it, has no entry.
+    """
+    dialect = catalog.dialect
+    name, schema = fold(table.this, dialect), table.args.get("db")
+    path = [fold_stored(home, dialect) for home in catalog.search_path]
+    named = [entry for entry in catalog.entries if fold_stored(entry.name, dialect) == name]
+    for wanted in path if schema is None else [fold(schema, dialect)]:
+        for entry in named:
+            if home_of(entry, catalog) == wanted:
+                return entry
+    return None
 
 
 def home_of(entry: Table | View, catalog: Catalog) -> str:

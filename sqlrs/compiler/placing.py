@@ -22,7 +22,6 @@ from sqlrs.compiler.conditions import (
     compares_numbers,
     compares_whole_numbers,
     holds,
-    is_wide,
     never_fails,
     over_bare_columns,
     reads_values_only,
@@ -30,13 +29,12 @@ from sqlrs.compiler.conditions import (
     references,
     substituted,
 )
-from sqlrs.compiler.equalities import behave_alike, widest
 from sqlrs.compiler.flat import FlatQuery
-from sqlrs.compiler.literals import data_type, write, write_typed
 from sqlrs.compiler.sorting import Relation, Sorted
 from sqlrs.errors import QueryRefused
 from sqlrs.query import Comparison, Constant, Filter, General, Inequality, Term, Variable
-from sqlrs.values import values_of
+from sqlrs.trees.constants import data_type, literal, typed_literal
+from sqlrs.values import behave_alike, is_wide, values_of, widest
 
 
 class Placement:
@@ -86,7 +84,7 @@ class Placement:
         for place, constant in constants.items():
             if place[0] not in left and constant is not None:
                 for equal in self.equal.members(place):
-                    self._filter(exp.EQ(this=column_at(equal), expression=write(constant)))
+                    self._filter(exp.EQ(this=column_at(equal), expression=literal(constant)))
                 self.equal.release(place)
 
     def filters_of(self, alias: str) -> tuple[Filter, ...]:
@@ -113,7 +111,7 @@ class Placement:
             here = exp.column(column, quoted=True)
             first = next(p for p in self.equal.members((alias, column)) if p[0] == alias)
             if isinstance(term, Constant):
-                yield exp.EQ(this=here, expression=write(term))
+                yield exp.EQ(this=here, expression=literal(term))
             elif first[1] != column:
                 yield exp.EQ(this=exp.column(first[1], quoted=True), expression=here)
 
@@ -143,7 +141,7 @@ class Placement:
         """Keep a comparison within one atom as a guard of the atom's filters that can fail."""
         condition = relation.condition
         if isinstance(relation.right, Constant):
-            written = write(relation.right)
+            written = literal(relation.right)
             condition = relation.kind(this=column_at(relation.left), expression=written)
         types = {self.equal.type_of(place) for place in relation.columns}
         inside = len({alias for alias, _ in relation.columns}) == 1
@@ -167,7 +165,7 @@ class Placement:
         else:
             # How two texts compare is known to the engine alone.
             column = column_at(relation.left)
-            self._filter(relation.kind(this=column, expression=write(right)))
+            self._filter(relation.kind(this=column, expression=literal(right)))
 
     def _only_inside_atom(self, relation: Relation, needed: Callable[[list[bool]], bool]) -> bool:
         if len({alias for alias, _ in relation.columns}) != 1 or len(relation.columns) != 2:
@@ -217,7 +215,7 @@ class Placement:
         ):
             raise self._unlike(condition, *written)
         return substituted(
-            condition, lambda place: write_typed(written[place]) if place in written else None
+            condition, lambda place: typed_literal(written[place]) if place in written else None
         )
 
     def _holders(self, condition: exp.Expr) -> list[exp.Expr]:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 
 from sqlglot import exp
 
 from sqlrs.compiler.conditions import reads_values_only
 from sqlrs.compiler.difference_bounds import Closure, Distance, position
-from sqlrs.compiler.equalities import behave_alike
-from sqlrs.compiler.literals import write, write_typed
 from sqlrs.query import (
     Atom,
     Comparison,
@@ -22,7 +21,8 @@ from sqlrs.query import (
     Term,
     Variable,
 )
-from sqlrs.values import values_of
+from sqlrs.trees.constants import literal, typed_literal
+from sqlrs.values import behave_alike, values_of
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def simplify(query: Query) -> Query | Contradiction:
         equal = _first_equality(query, closures)
         if equal is None:
             return _without_redundant(query)
-        query = _merged(query, *equal)
+        query = _Merger(query, *equal).merged()
 
 
 def _by_family(comparisons: Iterable[Comparison]) -> list[list[Comparison]]:
@@ -80,116 +80,127 @@ def _exchangeable(general: General, one: Variable, other: Term) -> bool:
         return True
     if one.type != other.type:
         return False
-    by_value = isinstance(general.condition, exp.Expr) and reads_values_only(general.condition)
-    return values_of(one.type).one_form or by_value
+    return isinstance(general.condition, exp.Expr) and reads_values_only(general.condition)
 
 
-def _merged(query: Query, old: Variable, new: Term) -> Query:
-    """The query with ``new`` in the place of ``old``."""
+class _Merger:
+    """Puts ``new`` in the place of ``old``; a predicate that loses its variables is a filter."""
 
-    def term(given: Term) -> Term:
-        if given != old:
+    def __init__(self, query: Query, old: Variable, new: Term) -> None:
+        self.query = query
+        self.old = old
+        self.new = new
+        self.atoms = [
+            replace(atom, terms=tuple((column, self._term(term)) for column, term in atom.terms))
+            for atom in query.atoms
+        ]
+
+    def merged(self) -> Query:
+        """The query of one variable less."""
+        # First all predicates: what they become may add filters to the atoms.
+        comparisons = [self._comparison(c) for c in sorted(self.query.comparisons, key=str)]
+        inequalities = [self._inequality(i) for i in sorted(self.query.inequalities, key=str)]
+        generals = [self._general(g) for g in self.query.generals]
+        return Query(
+            tuple(self.atoms),
+            frozenset(i for i in inequalities if i is not None),
+            frozenset(c for c in comparisons if c is not None),
+            tuple(g for g in generals if g is not None),
+            self._distinct(),
+        )
+
+    def _term(self, given: Term) -> Term:
+        if given != self.old:
             return given
+        new = self.new
         return Constant(new.value, given.type) if isinstance(new, Constant) else new
 
-    atoms = [
-        replace(atom, terms=tuple((column, term(t)) for column, t in atom.terms))
-        for atom in query.atoms
-    ]
-    comparisons: set[Comparison] = set()
-    for comparison in query.comparisons:
-        left, right = term(comparison.left), term(comparison.right)
+    def _comparison(self, comparison: Comparison) -> Comparison | None:
+        left, right = self._term(comparison.left), self._term(comparison.right)
         if left == right:
             if comparison.strict:
-                atoms[0] = _with_filter(atoms[0], exp.false(), frozenset())
-        elif isinstance(left, Constant) and isinstance(right, Constant):
-            _compare_constants(query, atoms, comparison, left, right)
-        else:
-            comparisons.add(Comparison(left, right, comparison.strict))
-    inequalities: set[Inequality] = set()
-    for inequality in query.inequalities:
-        one, other = term(inequality.left), term(inequality.right)
+                self._filter(exp.false())
+            return None
+        if isinstance(left, Constant) and isinstance(right, Constant):
+            # Numbers and dates are decided by the closure; two texts only the engine can compare.
+            if position(left.value, left.type) is None:
+                self._filter_columns(self.old, partial(_compared, comparison, left, right))
+            return None
+        return Comparison(left, right, comparison.strict)
+
+    def _inequality(self, inequality: Inequality) -> Inequality | None:
+        one, other = self._term(inequality.left), self._term(inequality.right)
         if one == other:
-            atoms[0] = _with_filter(atoms[0], exp.false(), frozenset())
-        elif isinstance(one, Variable) and isinstance(other, Variable):
-            inequalities.add(Inequality.between(one, other))
-        else:
-            kept, constant = (one, other) if isinstance(one, Variable) else (other, one)
-            _unequal_to_constant(atoms, kept, constant)
-    generals = [_general(general, old, new) for general in query.generals]
-    for general in generals:
-        if isinstance(general, Filter):
-            atoms[0] = _with_filter(atoms[0], general.condition, frozenset())
-    distinct = query.distinct
-    if distinct is not None and old in distinct:
-        distinct = (distinct - {old}) | ({new} if isinstance(new, Variable) else set())
-    return Query(
-        tuple(atoms),
-        frozenset(inequalities),
-        frozenset(comparisons),
-        tuple(general for general in generals if isinstance(general, General)),
-        distinct,
-    )
+            self._filter(exp.false())
+            return None
+        if isinstance(one, Variable) and isinstance(other, Variable):
+            return Inequality.between(one, other)
+        kept, constant = (one, other) if isinstance(one, Variable) else (other, one)
+        if not isinstance(kept, Variable) or not isinstance(constant, Constant):
+            raise AssertionError("of two variables that differ one is left")
+        self._filter_columns(kept, partial(_unequal, constant))
+        return None
+
+    def _general(self, general: General) -> General | None:
+        """The predicate with one argument replaced; without arguments it filters any atom."""
+        condition = general.condition
+        if self.old not in general.variables or not isinstance(condition, exp.Expr):
+            return general
+        terms = [self._term(argument) for argument in general.arguments]
+        arguments = tuple(dict.fromkeys(term for term in terms if isinstance(term, Variable)))
+        written = {
+            f"v{i}": exp.Placeholder(this=f"v{arguments.index(term)}")
+            if isinstance(term, Variable)
+            else typed_literal(term)
+            for i, term in enumerate(terms)
+        }
+        tree = exp.Paren(this=condition.copy())
+        for placeholder in list(tree.find_all(exp.Placeholder)):
+            placeholder.replace(written[placeholder.name].copy())
+        result = tree.this.copy()
+        if arguments:
+            return General(result, arguments)
+        self._filter(result)
+        return None
+
+    def _distinct(self) -> frozenset[Variable] | None:
+        distinct = self.query.distinct
+        if distinct is None:
+            return None
+        return frozenset(t for t in map(self._term, distinct) if isinstance(t, Variable))
+
+    def _filter(self, condition: exp.Expr) -> None:
+        """A condition without columns: any atom can hold it."""
+        self.atoms[0] = _with_filter(self.atoms[0], condition, frozenset())
+
+    def _filter_columns(
+        self, variable: Variable, condition_on: Callable[[exp.Column], exp.Expr]
+    ) -> None:
+        """The condition on every column that holds the variable."""
+        for i, atom in enumerate(self.query.atoms):
+            for name, term in atom.terms:
+                if term == variable:
+                    condition = condition_on(exp.column(name, quoted=True))
+                    self.atoms[i] = _with_filter(self.atoms[i], condition, frozenset({name}))
 
 
-def _with_filter(atom: Atom, condition: object, columns: frozenset[str]) -> Atom:
+def _compared(
+    comparison: Comparison, left: Constant, right: Constant, here: exp.Column
+) -> exp.Expr:
+    """A comparison of two constants with the column in the place of the one that it equals."""
+    kind = exp.LT if comparison.strict else exp.LTE
+    if isinstance(comparison.left, Variable):
+        return kind(this=here, expression=literal(right))
+    return kind(this=literal(left), expression=here)
+
+
+def _unequal(constant: Constant, here: exp.Column) -> exp.Expr:
+    return exp.NEQ(this=here, expression=literal(constant))
+
+
+def _with_filter(atom: Atom, condition: exp.Expr, columns: frozenset[str]) -> Atom:
     added = Filter(condition, columns)
     return atom if added in atom.filters else replace(atom, filters=(*atom.filters, added))
-
-
-def _compare_constants(
-    query: Query, atoms: list[Atom], comparison: Comparison, left: Constant, right: Constant
-) -> None:
-    """Numbers and dates are decided by the closure; two texts only the engine can compare."""
-    if position(left.value, left.type) is not None:
-        return
-    variable = next(iter(comparison.variables))
-    kind = exp.LT if comparison.strict else exp.LTE
-    for i, atom in enumerate(query.atoms):
-        for column, term in atom.terms:
-            if term == variable:
-                bare = exp.column(column, quoted=True)
-                sides = (bare, write(right)) if comparison.left == variable else (write(left), bare)
-                condition = kind(this=sides[0], expression=sides[1])
-                atoms[i] = _with_filter(atoms[i], condition, frozenset({column}))
-
-
-def _unequal_to_constant(atoms: list[Atom], variable: Term, constant: Term) -> None:
-    if not isinstance(constant, Constant):
-        raise AssertionError("an inequality with a constant has a constant")
-    for i, atom in enumerate(atoms):
-        for column, term in atom.terms:
-            if term == variable:
-                bare = exp.column(column, quoted=True)
-                condition = exp.NEQ(this=bare, expression=write(constant))
-                atoms[i] = _with_filter(atoms[i], condition, frozenset({column}))
-
-
-def _general(general: General, old: Variable, new: Term) -> General | Filter:
-    """The predicate with one argument replaced; without arguments it is a filter of any atom."""
-    condition = general.condition
-    if old not in general.variables or not isinstance(condition, exp.Expr):
-        return general
-    arguments = list(
-        dict.fromkeys(
-            new if argument == old else argument
-            for argument in general.arguments
-            if argument != old or isinstance(new, Variable)
-        )
-    )
-    written: dict[str, exp.Expr] = {}
-    for i, argument in enumerate(general.arguments):
-        if argument == old and isinstance(new, Constant):
-            written[f"v{i}"] = write_typed(new)
-        else:
-            after = new if argument == old else argument
-            written[f"v{i}"] = exp.Placeholder(this=f"v{arguments.index(after)}")
-    tree = exp.Paren(this=condition.copy())
-    for placeholder in list(tree.find_all(exp.Placeholder)):
-        placeholder.replace(written[placeholder.name].copy())
-    result = tree.this.copy()
-    variables = tuple(a for a in arguments if isinstance(a, Variable))
-    return General(result, variables) if variables else Filter(result, frozenset())
 
 
 def _without_redundant(query: Query) -> Query:

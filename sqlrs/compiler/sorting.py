@@ -22,12 +22,8 @@ from sqlrs.compiler.literals import fits, is_literal, read, readable
 from sqlrs.compiler.moments import check_moments
 from sqlrs.errors import QueryRefused
 from sqlrs.query import Constant
-from sqlrs.values import values_of
+from sqlrs.values import MOMENTS, NUMBERS, values_of
 
-NUMBERS = frozenset({Family.INTEGER, Family.DECIMAL, Family.FLOAT})
-"""Families whose values the engines compare with each other."""
-MOMENTS = frozenset({Family.DATE, Family.TIMESTAMP, Family.TIMESTAMP_TZ})
-"""Families of dates and times, which the engines compare with each other."""
 _BIGINT = ColumnType(Family.INTEGER, "BIGINT")
 _INTEGERS = {
     kind: ColumnType(Family.INTEGER, name)

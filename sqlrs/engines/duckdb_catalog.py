@@ -18,6 +18,7 @@ from sqlrs.engines.files import Files
 from sqlrs.engines.types import duckdb_type
 from sqlrs.errors import UsageError
 from sqlrs.templates import template
+from sqlrs.trees.build import table_named
 from sqlrs.trees.identifiers import identifier
 
 Relation = tuple[str, str]
@@ -233,6 +234,6 @@ def _view_query(create_view: str, resolve: Callable[[str], Relation | None]) -> 
 
 def _qualified(source: exp.Table, relation: Relation) -> str:
     """The table with its schema, under the name by which the view knows it."""
-    table = exp.Table(this=identifier(relation[1]), db=identifier(relation[0]))
-    name = table.sql("duckdb")
+    schema, table = relation
+    name = table_named(table, schema).sql("duckdb")
     return name if source.alias else f"{name} AS {source.this.sql('duckdb')}"

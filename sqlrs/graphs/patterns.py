@@ -8,7 +8,8 @@ from itertools import combinations, pairwise
 from sqlglot import exp
 
 from sqlrs.errors import UsageError
-from sqlrs.trees.identifiers import column, identifier
+from sqlrs.trees.build import table_named
+from sqlrs.trees.identifiers import column
 
 Edges = tuple[tuple[str, str], ...]
 
@@ -98,7 +99,7 @@ def pattern_sql(name: str, table: str = "edge") -> str:
         joins.append(equal)
     select = exp.select("COUNT(*)")
     for i, equal in enumerate(joins, start=1):
-        source = exp.alias_(exp.Table(this=identifier(table)), f"e{i}", table=True)
+        source = table_named(table, alias=f"e{i}")
         select = select.from_(source) if i == 1 else select.join(source, on=exp.and_(*equal))
     different = [
         exp.NEQ(this=places[v].copy(), expression=places[w].copy())

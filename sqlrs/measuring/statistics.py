@@ -6,11 +6,11 @@ import math
 from typing import cast
 
 from sqlrs.catalog import Table
-from sqlrs.compiler.equalities import behave_alike
 from sqlrs.engines.base import Snapshot
 from sqlrs.planning.statistics import Identity, Repetition, Statistics
 from sqlrs.query import Query, Variable
 from sqlrs.sql.statistics import repetitions, sizes_of
+from sqlrs.values import behave_alike
 
 # Below this many rows every plan is quick, and above the other one a sample tells enough.
 _SMALL = 2_000

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from sqlglot import exp
 
 from sqlrs.compiler.conditions import reads_values_only
-from sqlrs.compiler.equalities import behave_alike
 from sqlrs.errors import UsageError
 from sqlrs.planning.external import DEFAULT_SOLVER_SECONDS, external_plan
 from sqlrs.planning.inclusion_exclusion import Planner, Sum
@@ -19,6 +18,7 @@ from sqlrs.planning.separate import reduced, separate
 from sqlrs.planning.statistics import Statistics
 from sqlrs.planning.symmetry import ordered
 from sqlrs.residuals.residual import Residual
+from sqlrs.values import behave_alike
 
 # Below this cost, about a hundredth of a second, there is nothing to gain from another plan.
 _QUICK = 200_000.0

@@ -11,13 +11,13 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
-from sqlrs.compiler.equalities import sort_alike
 from sqlrs.planning.estimate import GROUP, GROUP_ROW, STEP
 from sqlrs.planning.inclusion_exclusion import Planner, Sum
 from sqlrs.planning.leaves import Leaf, Passing, RunningSum, TableRows
 from sqlrs.planning.problem import Problem
 from sqlrs.planning.statistics import Statistics
 from sqlrs.query import Comparison, Variable
+from sqlrs.values import sort_alike
 
 
 def passed(problem: Problem, planner: Planner) -> Sum | None:

@@ -166,8 +166,9 @@ class _Names:
     def __init__(self, problem: Problem, reserved: frozenset[str], statistics: Statistics) -> None:
         self.problem = problem
         self.columns = column_names(problem.free)
-        self.reserved = reserved
         self.statistics = statistics
+        self._taken = set(reserved)
+        self._given: dict[str, str] = {}
 
     def seeds(self, variables: Sequence[Variable]) -> Picked:
         return self._leaf("seeds", variables, SEEDS)
@@ -178,7 +179,9 @@ class _Names:
 
     def _leaf(self, kind: str, variables: Sequence[Variable], expected: float) -> Picked:
         joined = "_".join([kind, *(self.columns[v] for v in variables)])
-        name = free_name(joined, set(self.reserved))
+        if joined not in self._given:
+            self._given[joined] = free_name(joined, self._taken)
+        name = self._given[joined]
         columns = tuple(sorted((c, v) for v, c in column_names(variables).items()))
         key = frozenset(variables)
         return Picked(name=name, columns=columns, keys=(key,), expected=expected)

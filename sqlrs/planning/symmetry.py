@@ -13,7 +13,6 @@ from dataclasses import replace
 from itertools import combinations
 
 from sqlrs.catalog import Table
-from sqlrs.compiler.equalities import sort_alike
 from sqlrs.planning.canonical import Canonical, canonical
 from sqlrs.planning.estimate import BUILD, GROUP, GROUP_ROW, PROBE, STEP
 from sqlrs.planning.inclusion_exclusion import Planner, Sum
@@ -21,6 +20,7 @@ from sqlrs.planning.leaves import Leaf, Ranked, Ranks, TableRows
 from sqlrs.planning.problem import Above, Other, Problem
 from sqlrs.planning.statistics import Statistics
 from sqlrs.query import Inequality, Variable
+from sqlrs.values import sort_alike
 
 Orbit = tuple[Variable, ...]
 

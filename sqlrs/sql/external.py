@@ -33,7 +33,7 @@ from sqlrs.sql.places import (
 )
 from sqlrs.sql.plain import grouped_count, join_of, largest
 from sqlrs.templates import template
-from sqlrs.trees.build import ascending, inner, named, number, select_from
+from sqlrs.trees.build import ascending, inner, named, number, select_from, table_named
 from sqlrs.trees.identifiers import column
 from sqlrs.trees.naming import RESULTS
 from sqlrs.trees.predicates import Places
@@ -265,7 +265,7 @@ class _DomainStatement:
                 place = number_of(column(name, ROWS), variable.type)
             else:
                 alias = f"of_{name}"
-                domain = exp.alias_(exp.to_table(f"domain{order}"), alias, table=True)
+                domain = table_named(f"domain{order}", alias=alias)
                 on = exp.EQ(this=column("value", alias), expression=column(name, ROWS))
                 select = select.join(domain, on=on)
                 place = column("place", alias)
@@ -331,9 +331,9 @@ class _DomainStatement:
                 for k in self.names.keys
             ]
             select = (
-                select.join(exp.to_table(name), on=exp.and_(*equal))
+                select.join(table_named(name), on=exp.and_(*equal))
                 if equal
-                else select.join(exp.to_table(name), join_type="cross")
+                else select.join(table_named(name), join_type="cross")
             )
         conditions = [
             (exp.LT if p.strict else exp.LTE)(

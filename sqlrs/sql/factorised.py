@@ -7,14 +7,13 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from sqlrs.compiler.equalities import behave_alike
 from sqlrs.dialects.base import Dialect
 from sqlrs.planning.bags import Grouping, Input, Join, is_table
 from sqlrs.planning.inclusion_exclusion import Sum, Term
-from sqlrs.planning.leaves import Leaf
+from sqlrs.planning.leaves import Leaf, Picked
 from sqlrs.planning.problem import Above, Condition, Equal, Problem, Renamed
 from sqlrs.query import Inequality, Variable
-from sqlrs.sql.leaves import Source, aliased, leaf_source
+from sqlrs.sql.leaves import Source, aliased, leaf_source, picked_source
 from sqlrs.trees.build import (
     connected_order,
     filtered_by,
@@ -23,7 +22,7 @@ from sqlrs.trees.build import (
     joined_with,
     named,
     select_from,
-    table,
+    table_named,
     union_of,
     with_columns,
 )
@@ -31,6 +30,7 @@ from sqlrs.trees.build import number as number_of
 from sqlrs.trees.identifiers import again, column, identifier
 from sqlrs.trees.naming import RESULTS, column_names, free_name, plain_name
 from sqlrs.trees.predicates import Places, predicate_condition
+from sqlrs.values import behave_alike
 
 # Room for a number behind the name, in what PostgreSQL keeps of it.
 _LONGEST_NAME = 48
@@ -78,6 +78,14 @@ class Statement:
         if form not in self._relations:
             self._relations[form] = self.add(name, make())
         return self._relations[form]
+
+    def keep_picked(self, leaf: Picked, select: exp.Select) -> None:
+        """Keep the rows that were picked for a leaf."""
+        self.once((Picked, leaf.name), leaf.name, lambda: select)
+
+    def picked(self, leaf: Picked) -> str:
+        """The name of the rows that were picked for a leaf, which must be there."""
+        return self._relations[Picked, leaf.name]
 
     def finished(self, select: exp.Select) -> exp.Select:
         """The select with all CTEs before it."""
@@ -226,6 +234,8 @@ class Statement:
 
     def _source(self, one: Input, taken: set[str]) -> Source:
         """An input in FROM: its tree, columns, conditions and count."""
+        if isinstance(one, Picked):
+            return picked_source(one, self.picked(one), free_name(one.name, taken))
         if isinstance(one, Leaf):
             return leaf_source(one, free_name(one.name, taken), self.once)
         relation = self.step(one)
@@ -244,7 +254,7 @@ class Statement:
         rows = union_of(selects)
         name = self.add(f"corrected_{'_'.join(columns.values())}".rstrip("_"), rows)
         select = select_from(
-            table(name),
+            table_named(name),
             *(column(c, name) for c in columns.values()),
             named(exp.Sum(this=column(RESULTS, name)), RESULTS),
         )
@@ -275,7 +285,7 @@ def largest(building: Statement, rows: exp.Select, grouped: bool) -> exp.Select:
         name = building.add("per_boundary_value", rows)
         value: exp.Expression = exp.Max(this=column(RESULTS, name))
         return select_from(
-            table(name), named(exp.Coalesce(this=value, expressions=[number_of(0)]), RESULTS)
+            table_named(name), named(exp.Coalesce(this=value, expressions=[number_of(0)]), RESULTS)
         )
     last = rows.expressions[-1]
     last.set("this", exp.Coalesce(this=last.this, expressions=[number_of(0)]))

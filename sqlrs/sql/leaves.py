@@ -29,14 +29,15 @@ from sqlrs.trees.build import (
     joined_with,
     named,
     select_from,
-    table,
+    table_named,
     table_of,
     with_columns,
 )
 from sqlrs.trees.build import number as number_of
+from sqlrs.trees.constants import literal
 from sqlrs.trees.identifiers import again, column, identifier
 from sqlrs.trees.naming import RESULTS, column_names, free_name, plain_name
-from sqlrs.trees.predicates import Places, filter_condition, literal
+from sqlrs.trees.predicates import Places, filter_condition
 
 _INTEGER = exp.DataType.build("INTEGER")
 
@@ -66,9 +67,13 @@ def leaf_source(leaf: Leaf, alias: str, once: Once) -> Source:
             name = _by_rank(leaf, once)
             own, where = _places(leaf.columns, alias, leaf.guarded - leaf.ranks.columns)
             return aliased(name, alias), own, where, []
-        case Picked():
-            own, where = _places(leaf.columns, alias)
-            return aliased(leaf.name, alias), own, where, []
+    raise TypeError(f"there is no source for a leaf of kind {type(leaf).__name__}")
+
+
+def picked_source(leaf: Picked, name: str, alias: str) -> Source:
+    """A leaf whose rows are kept under a name, as it is joined."""
+    own, where = _places(leaf.columns, alias)
+    return aliased(name, alias), own, where, []
 
 
 def _most_frequent(leaf: Completions, columns: Mapping[Variable, str]) -> exp.Select:
@@ -107,7 +112,9 @@ def _ranked(leaf: Ranked, once: Once) -> exp.Select:
             exp.GT(this=column(high, base), expression=column(low, base))
             for high, low in sorted(ranks.above)
         ]
-        return filtered_by(select_from(table(base), *(column(n, base) for n in names)), in_order)
+        return filtered_by(
+            select_from(table_named(base), *(column(n, base) for n in names)), in_order
+        )
     by = once(ranks.label[:2], "ranks", partial(_ranks, ranks))
     select = exp.Select(from_=exp.From(this=table_of(leaf.table, leaf.name)))
     taken = {leaf.name.lower()}
@@ -235,7 +242,4 @@ def row_conditions(leaf: OfTable, alias: str) -> list[exp.Expression]:
 
 def aliased(name: str, alias: str) -> exp.Table:
     """A table or a common table expression under an alias."""
-    tree = table(name)
-    if alias != name:
-        tree.set("alias", exp.TableAlias(this=identifier(alias)))
-    return tree
+    return table_named(name, alias=alias if alias != name else None)

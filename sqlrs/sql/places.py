@@ -17,8 +17,9 @@ from sqlglot import exp
 from sqlrs.catalog import ColumnType, Family
 from sqlrs.query import Constant, Term, Variable
 from sqlrs.trees.build import ascending, grouped_by, inner, named, number, select_from
+from sqlrs.trees.constants import literal
 from sqlrs.trees.identifiers import column
-from sqlrs.trees.predicates import Places, literal
+from sqlrs.trees.predicates import Places
 from sqlrs.values import INFINITE_DAY, values_of
 
 _EPOCH = date(1970, 1, 1)

@@ -12,9 +12,10 @@ from sqlglot import exp
 from sqlrs.query import Atom, Constant, Variable
 from sqlrs.residuals.residual import Residual
 from sqlrs.trees.build import all_of, connected_order, number, table_of
+from sqlrs.trees.constants import literal
 from sqlrs.trees.identifiers import again, column
 from sqlrs.trees.naming import RESULTS
-from sqlrs.trees.predicates import Places, filter_condition, literal, predicate_condition
+from sqlrs.trees.predicates import Places, filter_condition, predicate_condition
 
 
 def plain(residual: Residual) -> exp.Select:

@@ -15,7 +15,7 @@ from sqlrs.trees.build import (
     named,
     number,
     select_from,
-    table,
+    table_named,
 )
 from sqlrs.trees.identifiers import again, column
 from sqlrs.trees.naming import RESULTS
@@ -48,7 +48,7 @@ class _Writer:
         rest = self.building.add("best_survivor", self._best(self.pruning.rest, "survivor_results"))
         both = exp.Greatest(this=column(RESULTS, best), expressions=[column(RESULTS, rest)])
         return self.building.finished(
-            joined_with(select_from(table(best), named(both, RESULTS)), table(rest), [])
+            joined_with(select_from(table_named(best), named(both, RESULTS)), table_named(rest), [])
         )
 
     def _bound(self, total: Sum) -> str:
@@ -59,29 +59,29 @@ class _Writer:
         keys = [column(c, bound) for c, _ in seeds.columns]
         order = [exp.Ordered(this=column(RESULTS, bound), desc=True)]
         order += [ascending(again(key)) for key in keys]
-        select = select_from(table(bound), *keys)
+        select = select_from(table_named(bound), *keys)
         select.set("order", exp.Order(expressions=order))
         select.set("limit", exp.Limit(expression=number(self.pruning.first)))
-        self.building.add(seeds.name, select)
+        self.building.keep_picked(seeds, select)
 
     def _survivors(
         self, survivors: Picked, bound: str, best: str, evaluated: Picked | None = None
     ) -> None:
         keys = [column(c, bound) for c, _ in survivors.columns]
-        select = joined_with(select_from(table(bound), *keys), table(best), [])
+        select = joined_with(select_from(table_named(bound), *keys), table_named(best), [])
         where: list[exp.Expression] = [
             exp.GT(this=column(RESULTS, bound), expression=column(RESULTS, best))
         ]
         if evaluated is not None:
-            name = evaluated.name
-            seeds = select_from(table(name), *(column(c, name) for c, _ in evaluated.columns))
+            name = self.building.picked(evaluated)
+            seeds = select_from(table_named(name), *(column(c, name) for c, _ in evaluated.columns))
             already = exp.In(this=again(keys[0]), query=exp.Subquery(this=seeds))
             where.append(exp.Not(this=already))
-        self.building.add(survivors.name, filtered_by(select, where))
+        self.building.keep_picked(survivors, filtered_by(select, where))
 
     def _best(self, total: Sum, name: str) -> exp.Select:
         rows, _ = self.building.totals(total)
         kept = self.building.add(name, rows)
         largest = exp.Max(this=column(RESULTS, kept))
         value = exp.Coalesce(this=largest, expressions=[number(0)])
-        return select_from(table(kept), named(value, RESULTS))
+        return select_from(table_named(kept), named(value, RESULTS))

@@ -61,18 +61,18 @@ def inner(select: exp.Select, name: str) -> exp.Subquery:
     return exp.Subquery(this=select, alias=exp.TableAlias(this=identifier(name)))
 
 
-def table_of(table: Table, alias: str | None = None) -> exp.Table:
-    """A table of the database, under an alias if one is given."""
+def table_named(name: str, schema: str | None = None, alias: str | None = None) -> exp.Table:
+    """A table, a view or a common table expression, under an alias if another one is given."""
     return exp.Table(
-        this=identifier(table.name),
-        db=identifier(table.schema) if table.schema else None,
+        this=identifier(name),
+        db=identifier(schema) if schema else None,
         alias=exp.TableAlias(this=identifier(alias)) if alias is not None else None,
     )
 
 
-def table(name: str) -> exp.Table:
-    """A table or a common table expression."""
-    return exp.Table(this=identifier(name))
+def table_of(described: Table, alias: str | None = None) -> exp.Table:
+    """A table of the catalog, under an alias if one is given."""
+    return table_named(described.name, described.schema, alias)
 
 
 def all_of(conditions: Sequence[exp.Expression]) -> exp.Expression:

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 
 from sqlrs.query import Variable
 
+LONGEST_NAME = 63
+"""The bytes that every database keeps of a name: PostgreSQL leaves off the rest."""
 RESULTS = "results"
 """The column that counts the results of a row."""
 
@@ -26,9 +28,18 @@ def plain_name(name: str) -> str:
 
 
 def free_name(wanted: str, taken: set[str]) -> str:
-    """The wanted name, numbered where it is taken; it is taken from now on."""
-    name, number = wanted, 2
+    """The wanted name, numbered where it is taken; it is taken from now on.
+
+    One that is too long is cut first: what PostgreSQL leaves off could make two names one.
+    """
+    name, number = _cut(wanted, LONGEST_NAME), 2
     while name.lower() in taken:
-        name, number = f"{wanted}_{number}", number + 1
+        behind = f"_{number}"
+        name, number = _cut(wanted, LONGEST_NAME - len(behind)) + behind, number + 1
     taken.add(name.lower())
     return name
+
+
+def _cut(name: str, length: int) -> str:
+    """So many bytes of the name, and no half of a character."""
+    return name.encode()[:length].decode(errors="ignore")

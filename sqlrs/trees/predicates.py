@@ -1,16 +1,13 @@
-"""Predicates, filters and constants as trees over the columns that stand for variables."""
+"""Predicates and filters as trees over the columns that stand for variables."""
 
 from __future__ import annotations
 
-from datetime import date, datetime
-from decimal import Decimal
 from typing import cast
 
 from sqlglot import exp
 
 from sqlrs.query import (
     Comparison,
-    Constant,
     Filter,
     General,
     Inequality,
@@ -18,7 +15,7 @@ from sqlrs.query import (
     Term,
     Variable,
 )
-from sqlrs.trees.build import number
+from sqlrs.trees.constants import literal
 from sqlrs.trees.identifiers import again, column
 
 Places = dict[Variable, exp.Expression]
@@ -71,23 +68,3 @@ def filter_condition(condition: Filter, alias: str) -> exp.Expression:
 def term_of(term: Term, places: Places) -> exp.Expression:
     """The expression for a variable or a constant."""
     return again(places[term]) if isinstance(term, Variable) else literal(term)
-
-
-def literal(constant: Constant) -> exp.Expression:
-    """The constant as a literal of its type."""
-    value = constant.value
-    if isinstance(value, bool):
-        return exp.Boolean(this=value)
-    if isinstance(value, int):
-        return number(value)
-    if isinstance(value, Decimal):
-        # Not abs(): it rounds to the 28 digits of the context.
-        tree = exp.Literal.number(format(value.copy_abs(), "f"))
-        return exp.Neg(this=tree) if value < 0 else tree
-    if isinstance(value, datetime):
-        # Not the column's own type: the constant must not be rounded to its precision.
-        kind = "timestamp" if value.tzinfo is None else "timestamptz"
-        return exp.cast(exp.Literal.string(value.isoformat(sep=" ")), kind)
-    if isinstance(value, date):
-        return exp.cast(exp.Literal.string(value.isoformat()), "date")
-    return exp.Literal.string(value)

@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from sqlrs.catalog import Catalog, Table, View
+from sqlrs.catalog import Catalog, Table
 from sqlrs.compiler.complexity import parse_text
-from sqlrs.compiler.names import fold, fold_stored
+from sqlrs.compiler.names import entry_named, fold, fold_stored
 from sqlrs.effort import TooComplex, bounded
 from sqlrs.errors import QueryRefused
-from sqlrs.trees.identifiers import column, identifier
+from sqlrs.trees.build import table_of
+from sqlrs.trees.identifiers import column
 
 _MOST_TABLES = 4
 _MOST_COLUMNS = 200
@@ -205,12 +206,12 @@ class _Writer:
             expressions=[
                 exp.alias_(value, name) for (_, value), name in zip(items, names, strict=True)
             ],
-            from_=exp.From(this=self._written(self._sources[0])),
+            from_=exp.From(this=table_of(self._sources[0].table, self._sources[0].alias)),
         )
         for source, join in zip(self._sources[1:], self._tree.args.get("joins") or [], strict=True):
             on = join.args.get("on")
             kind = "INNER" if on is not None else "CROSS"
-            written = exp.Join(this=self._written(source), kind=kind)
+            written = exp.Join(this=table_of(source.table, source.alias), kind=kind)
             if on is not None:
                 written.set("on", self._resolved(on))
             inner.append("joins", written)
@@ -238,17 +239,12 @@ class _Writer:
 
     def _public_table(self, node: exp.Table) -> Table:
         """The table that the name means, looked up as the compiler does; it must be public."""
-        name, schema = fold(node.this, self._dialect), node.args.get("db")
-        path = [fold_stored(entry, self._dialect) for entry in self._catalog.search_path]
-        entries: list[Table | View] = [*self._catalog.tables, *self._catalog.views]
-        for wanted in path if schema is None else [fold(schema, self._dialect)]:
-            for entry in entries:
-                home = path[0] if entry.schema is None else fold_stored(entry.schema, self._dialect)
-                if home == wanted and fold_stored(entry.name, self._dialect) == name:
-                    if isinstance(entry, Table) and not entry.private:
-                        return entry
-                    raise _refusal(f"{entry.name} is not a public table")
-        raise _refusal(f"there is no table {node.name}")
+        found = entry_named(node, self._catalog)
+        if found is None:
+            raise _refusal(f"there is no table {node.name}")
+        if not isinstance(found, Table) or found.private:
+            raise _refusal(f"{found.name} is not a public table")
+        return found
 
     def _items(self) -> Iterator[tuple[str, exp.Expression]]:
         """The columns of the result: their names, for ORDER BY, and what they are."""
@@ -360,14 +356,6 @@ class _Writer:
         inner.set("limit", exp.Limit(expression=count))
         if offset is not None:
             inner.set("offset", exp.Offset(expression=offset.expression.copy()))
-
-    def _written(self, source: _Source) -> exp.Table:
-        table = source.table
-        return exp.Table(
-            this=identifier(table.name),
-            db=None if table.schema is None else identifier(table.schema),
-            alias=exp.TableAlias(this=identifier(source.alias)),
-        )
 
 
 def _size(texts: list[exp.Cast], whole: exp.Subquery) -> exp.Select:

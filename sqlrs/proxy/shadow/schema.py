@@ -8,16 +8,18 @@ from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
 
 from sqlrs.proxy.backend import ExposedColumn, ExposedSchema, ExposedView
+from sqlrs.trees.build import table_named
+from sqlrs.trees.identifiers import identifier
 
 
 def ddl(schema: ExposedSchema) -> Iterator[str]:
     """CREATE SCHEMA, CREATE TABLE and GRANT statements, one by one."""
     for name in sorted({one.schema for one in schema.relations} - {"public"}):
-        target = exp.Table(db=_identifier(name))
+        target = exp.Table(db=identifier(name))
         yield exp.Create(kind="SCHEMA", this=target).sql(dialect="postgres")
         yield _grant("USAGE", "SCHEMA", target)
     for table in schema.tables:
-        target = exp.Table(this=_identifier(table.name), db=_identifier(table.schema))
+        target = table_named(table.name, table.schema)
         entries: list[exp.Expression] = [_column(column) for column in table.columns]
         entries += [_key(columns, first=not number) for number, columns in enumerate(table.keys)]
         definition = exp.Schema(this=target.copy(), expressions=entries)
@@ -27,7 +29,7 @@ def ddl(schema: ExposedSchema) -> Iterator[str]:
 
 def view_ddl(view: ExposedView) -> list[str]:
     """CREATE VIEW and its GRANT; nothing for a view whose query PostgreSQL's parser cannot read."""
-    target = exp.Table(this=_identifier(view.name), db=_identifier(view.schema))
+    target = table_named(view.name, view.schema)
     try:
         query = parse_one(view.sql, read="postgres")
     except SqlglotError:
@@ -38,7 +40,7 @@ def view_ddl(view: ExposedView) -> list[str]:
 
 def search_path(schema: ExposedSchema) -> str:
     """The setting that makes PostgreSQL look names up where the data's own database does."""
-    return ", ".join(_identifier(name).sql(dialect="postgres") for name in schema.search_path)
+    return ", ".join(identifier(name).sql(dialect="postgres") for name in schema.search_path)
 
 
 def _column(column: ExposedColumn) -> exp.ColumnDef:
@@ -46,14 +48,14 @@ def _column(column: ExposedColumn) -> exp.ColumnDef:
         [] if column.nullable else [exp.ColumnConstraint(kind=exp.NotNullColumnConstraint())]
     )
     return exp.ColumnDef(
-        this=_identifier(column.name),
+        this=identifier(column.name),
         kind=exp.DataType.build(column.type, dialect="postgres", udt=True),
         constraints=constraints,
     )
 
 
 def _key(columns: tuple[str, ...], *, first: bool) -> exp.Expression:
-    names: list[exp.Expression] = [_identifier(column) for column in columns]
+    names: list[exp.Expression] = [identifier(column) for column in columns]
     if first:
         return exp.PrimaryKey(expressions=names)
     return exp.UniqueColumnConstraint(this=exp.Schema(expressions=names))
@@ -66,7 +68,3 @@ def _grant(privilege: str, kind: str, target: exp.Table) -> str:
         securable=target.copy(),
         principals=[exp.GrantPrincipal(this=exp.var("PUBLIC"))],
     ).sql(dialect="postgres")
-
-
-def _identifier(name: str) -> exp.Identifier:
-    return exp.to_identifier(name, quoted=True)
