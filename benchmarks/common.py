@@ -62,7 +62,7 @@ def time_query(
     query = residuals.query
     dialect = database.engine.dialect
     count = statement_of(choose(residuals.of(query.everything), how="plain"), dialect)
-    wanted = mechanism_named("polylaplace", parse_epsilon("1"), 5).wanted(residuals)
+    wanted = mechanism_named("polylaplace", parse_epsilon("1"), 5).prepare(residuals).wanted
     parts = {r.members: r for r in representatives(residuals.undecided(wanted)).values()}
     plain = [statement_of(choose(r, how="plain"), dialect) for r in parts.values()]
 

@@ -16,7 +16,8 @@ from sqlrs.engines.file_schema import Declared
 from sqlrs.engines.open import open_engine
 from sqlrs.errors import QueryRefused, UsageError
 from sqlrs.ledger import Ledger, MemoryLedger
-from sqlrs.measuring.measure import Progress
+from sqlrs.measuring.work import Progress
+from sqlrs.mechanisms import DEFAULT
 from sqlrs.owner.diagnose import Diagnosis, diagnose, diagnose_all
 from sqlrs.owner.explain import Explanation
 from sqlrs.owner.statements import Statement, statements
@@ -126,7 +127,7 @@ class Database:
         sql: str,
         epsilon: Number,
         *,
-        mechanism: str = "polylaplace",
+        mechanism: str = DEFAULT,
         shape: int | None = None,
         error_bars: Number | None = None,
         analyst: str | None = None,
@@ -159,7 +160,7 @@ class Database:
         sql: str,
         epsilon: Number = 1,
         *,
-        mechanism: str = "polylaplace",
+        mechanism: str = DEFAULT,
         shape: int | None = None,
     ) -> Explanation | Contradiction:
         """The query graph, residuals, plans and error multiple, from the schema alone."""

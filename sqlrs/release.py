@@ -1,6 +1,6 @@
 """The one path that runs every stage, and the only place a number leaves by.
 
-text -> query -> residuals -> snapshot -> charge -> sensitivity -> noise -> ledger -> answer.
+text -> query -> residuals -> snapshot -> charge -> measurements -> noise -> ledger -> answer.
 Everything that can be refused is refused before the charge; so are a database that does not answer
 and a schema that has changed, and no row is read for that. After it every failure is one error,
 whose text does not depend on the data.
@@ -8,23 +8,23 @@ whose text does not depend on the data.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from decimal import Decimal
+from functools import partial, reduce
 
 from sqlrs.answer import Answer, Interval
 from sqlrs.catalog import Catalog
 from sqlrs.compiled import Compiled
 from sqlrs.compiler.simplify import Contradiction
-from sqlrs.engines.base import Engine, Opened, Snapshot, Source
-from sqlrs.errors import EngineFailed, Interrupted, SqlrsError, UsageError
+from sqlrs.engines.base import Engine, Opened, Snapshot
+from sqlrs.errors import EngineFailed, Interrupted, SqlrsError
 from sqlrs.ledger import Charge, Ledger
 from sqlrs.ledger.base import add
-from sqlrs.measuring.drift import current_catalog, parts_moved, schema_changed
-from sqlrs.measuring.measure import Fold, Measured, Progress, measure_for
-from sqlrs.mechanisms.base import Mechanism
-from sqlrs.noise import ErrorBars, SystemBits
-from sqlrs.residuals.residual import Members, Residuals
+from sqlrs.measuring.drift import unchanged
+from sqlrs.measuring.measurements import Measurements
+from sqlrs.measuring.work import Progress
+from sqlrs.mechanisms.base import Mechanism, Noisy, Prepared
+from sqlrs.noise import SystemBits
 from sqlrs.settings import Request, Settings
 
 EXACT = "exact"
@@ -42,125 +42,58 @@ def release(
 ) -> Answer:
     """Answer one counting query with differential privacy, charging the ledger first."""
     mechanism = request.chosen_mechanism()
-    bars = request.bars(mechanism.noise)
     compiled = Compiled.of(request.sql, catalog, settings, as_rows=request.as_rows)
     if isinstance(compiled, Contradiction):
-        return _exact(0, bars)
-    if not compiled.residuals.query.private:
-        with unchanged(request.sql, compiled, engine, catalog, settings) as snapshot:
-            source = Opened(snapshot, engine.dialect)
-            return _exact(_public_count(compiled.residuals, source, settings, progress), bars)
-    charge = _charge(request, mechanism, bars, compiled)
+        return _exact(0, mechanism)
+    residuals = compiled.residuals
+    same = partial(compiled.same, request.sql, settings=settings)
+
+    def measurements(snapshot: Snapshot) -> Measurements:
+        source = Opened(snapshot, engine.dialect)
+        return Measurements(source, settings.plan, settings.solver_seconds, progress)
+
+    if not residuals.query.private:
+        with unchanged(residuals.query, engine, catalog, same) as snapshot:
+            return _exact(measurements(snapshot).count(residuals), mechanism)
+    charge = _charge(request, mechanism, compiled)
     if recorded := ledger.repeat(charge):
         return Answer.from_json(recorded)
-    wanted = mechanism.wanted(compiled.residuals)
+    prepared = mechanism.prepare(residuals)
     with ExitStack() as stack:
-        snapshot = stack.enter_context(unchanged(request.sql, compiled, engine, catalog, settings))
+        snapshot = stack.enter_context(unchanged(residuals.query, engine, catalog, same))
         ticket = ledger.reserve(charge)
-        outcome = _compute(
-            compiled.residuals,
-            wanted,
-            mechanism,
-            bars,
-            charge,
-            engine,
-            snapshot,
-            stack.pop_all(),
-            settings,
-            progress,
-        )
+        outcome = _noisy(prepared, measurements(snapshot), stack.pop_all())
     if isinstance(outcome, SqlrsError):
         ledger.fail(ticket, outcome.code)
         raise outcome
-    ledger.settle(ticket, outcome.to_json())
-    return outcome
+    answer = Answer(outcome.value, charge.epsilon, mechanism.name, outcome.error_bars)
+    ledger.settle(ticket, answer.to_json())
+    return answer
 
 
-def _begin(engine: Engine, stack: ExitStack) -> tuple[Snapshot, Catalog]:
-    """A snapshot and the schema in it. A database that does not answer is told without details."""
-    try:
-        snapshot = stack.enter_context(engine.snapshot())
-        return snapshot, snapshot.catalog()
-    except (UsageError, Interrupted):
-        raise
-    except Exception:
-        # The driver would name the server and its user, which is nothing for an analyst.
-        pass
-    raise EngineFailed(
-        "the database does not answer; nothing was read or charged",
-        code="backend_failed",
-        hint="ask again when it is back",
-    )
-
-
-@contextmanager
-def unchanged(
-    sql: str, compiled: Compiled, engine: Engine, catalog: Catalog, settings: Settings
-) -> Iterator[Snapshot]:
-    """A snapshot in which the schema is what the query was compiled for; no row is read for it."""
-    with ExitStack() as stack:
-        snapshot, now = _begin(engine, stack)
-        current = current_catalog(catalog, now)
-        if current is not catalog and not compiled.same(sql, current, settings):
-            raise schema_changed(compiled.residuals.query, current)
-        yield snapshot
-        stack.close()
-        if not engine.keeps_schema and parts_moved(compiled.residuals.query, now, engine.catalog()):
-            raise EngineFailed("tables were attached or detached during the work")
-
-
-def _exact(value: int, bars: ErrorBars | None) -> Answer:
+def _exact(value: int, mechanism: Mechanism) -> Answer:
     """A count that says nothing about a private row: no noise, no cost."""
-    interval = Interval(value, value, bars.coverage) if bars else None
+    coverage = mechanism.coverage
+    interval = None if coverage is None else Interval(value, value, coverage)
     return Answer(value, Decimal(0), EXACT, interval)
 
 
-def _public_count(
-    residuals: Residuals, source: Source, settings: Settings, progress: Progress | None
-) -> int:
-    """The count of a query that reads public tables alone."""
-    return measure_for(None, source, residuals, (), plan=settings.plan, progress=progress).count
-
-
-def _charge(
-    request: Request, mechanism: Mechanism, bars: ErrorBars | None, compiled: Compiled
-) -> Charge:
-    parts = [mechanism.noise.describe()] + ([bars.describe()] if bars else [])
-    parts += compiled.residuals.query.large_units
+def _charge(request: Request, mechanism: Mechanism, compiled: Compiled) -> Charge:
     return Charge(
         analyst=request.analyst,
         dataset=request.dataset,
         query=compiled.canonical,
-        mechanism=", ".join(parts),
-        epsilon=add(mechanism.noise.epsilon, bars.epsilon) if bars else mechanism.noise.epsilon,
+        mechanism=", ".join([mechanism.describe(), *compiled.residuals.query.large_units]),
+        epsilon=reduce(add, mechanism.prices),
     )
 
 
-def _compute(
-    residuals: Residuals,
-    wanted: tuple[Members, ...],
-    mechanism: Mechanism,
-    bars: ErrorBars | None,
-    charge: Charge,
-    engine: Engine,
-    snapshot: Snapshot,
-    end: ExitStack,
-    settings: Settings,
-    progress: Progress | None,
-) -> Answer | SqlrsError:
-    """Measure, fold and add noise. An error is returned, not raised: it must carry no context."""
+def _noisy(prepared: Prepared, measurements: Measurements, end: ExitStack) -> Noisy | SqlrsError:
+    """Measure, end the snapshot, add noise. An error is returned: it must carry no context."""
     try:
         with end:
-            measured = measure_for(
-                _repeatable_fold(mechanism, residuals),
-                Opened(snapshot, engine.dialect),
-                residuals,
-                wanted,
-                plan=settings.plan,
-                solver_seconds=settings.solver_seconds,
-                progress=progress,
-            )
-        return _noisy(residuals, measured, mechanism, bars, charge)
+            draw = prepared.measure(measurements)
+        return draw(SystemBits())
     except (KeyboardInterrupt, Interrupted):
         return Interrupted(
             "the release was stopped; its budget stays spent",
@@ -173,26 +106,3 @@ def _compute(
             "or has changed, or the query divides by zero, overflows or casts a value that does "
             "not fit; the data owner can find out which with sqlrs sensitivity",
         )
-
-
-def _repeatable_fold(mechanism: Mechanism, residuals: Residuals) -> Fold | None:
-    """The sensitivity as a function of the values T_E, where it is quick enough to try often."""
-    if not mechanism.is_quick(residuals):
-        return None
-    return lambda values: mechanism.sensitivity(residuals, values).value
-
-
-def _noisy(
-    residuals: Residuals,
-    measured: Measured,
-    mechanism: Mechanism,
-    bars: ErrorBars | None,
-    charge: Charge,
-) -> Answer:
-    bits = SystemBits()
-    sensitivity = mechanism.sensitivity(residuals, measured.values).value
-    value = measured.count + mechanism.noise.sample(sensitivity, bits)
-    interval = None
-    if bars is not None:
-        interval = Interval(*bars.interval(value, sensitivity, bits), bars.coverage)
-    return Answer(value, charge.epsilon, mechanism.noise.name, interval)

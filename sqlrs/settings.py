@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal
-from fractions import Fraction
 
 from sqlrs import arguments
 from sqlrs.epsilon import parse_epsilon
 from sqlrs.errors import UsageError
 from sqlrs.measuring.solver import load_solver
-from sqlrs.mechanisms import mechanism_named
+from sqlrs.mechanisms import DEFAULT, mechanism_named
 from sqlrs.mechanisms.base import Mechanism
-from sqlrs.noise import ErrorBars, Noise
 from sqlrs.planning.external import DEFAULT_SOLVER_SECONDS
 from sqlrs.planning.plan import HOW
 from sqlrs.planning.solvable import solvable
@@ -20,10 +18,6 @@ from sqlrs.query import General, Query
 from sqlrs.residuals.residual import DEFAULT_MAX_EXTERNAL, Reading
 
 Number = str | int | float | Decimal
-
-# The number of distances that a sensitivity looks at grows as the weights fall more slowly. Without
-# an end to it an analyst could use up the machine after the charge.
-SLOWEST_STEP = Fraction(1, 100_000)
 
 
 @dataclass(frozen=True)
@@ -67,7 +61,7 @@ class Request:
 
     sql: str
     epsilon: Number
-    mechanism: str = "polylaplace"
+    mechanism: str = DEFAULT
     shape: int | None = None
     error_bars: Number | None = None
     analyst: str = "analyst"
@@ -79,22 +73,8 @@ class Request:
             arguments.text(name, getattr(self, name))
 
     def chosen_mechanism(self) -> Mechanism:
-        """The mechanism, or a UsageError."""
-        mechanism = mechanism_named(
-            self.mechanism,
-            parse_epsilon(self.epsilon),
-            self.shape,
-            with_error_bars=self.error_bars is not None,
+        """The mechanism, with error bars if they are asked for, or a UsageError."""
+        bars = None if self.error_bars is None else parse_epsilon(self.error_bars)
+        return mechanism_named(
+            self.mechanism, parse_epsilon(self.epsilon), self.shape, error_bars=bars
         )
-        if 1 / mechanism.noise.weights.decay - 1 < SLOWEST_STEP:
-            raise UsageError(
-                "epsilon is too small for this noise: too many distances would have to be tried",
-                hint=f"give at least 0.0001, or {SLOWEST_STEP} times the shape",
-            )
-        return mechanism
-
-    def bars(self, noise: Noise) -> ErrorBars | None:
-        """The private error bars asked for, if any."""
-        if self.error_bars is None:
-            return None
-        return ErrorBars(parse_epsilon(self.error_bars), noise)

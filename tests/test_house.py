@@ -13,7 +13,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 
 # From what knows nothing to what knows all: a room imports itself and the rooms before it.
 ORDER = [
-    ("errors", "epsilon", "templates"),
+    ("errors", "epsilon", "templates", "answer"),
     ("refusals", "effort"),
     ("arguments",),
     ("catalog",),
@@ -30,7 +30,7 @@ ORDER = [
     ("sensitivity",),
     ("noise",),
     ("mechanisms",),
-    ("settings", "answer"),
+    ("settings",),
     ("compiled",),
     ("ledger",),
     ("release",),

@@ -363,11 +363,11 @@ def _freeze(monkeypatch: pytest.MonkeyPatch, engine: Engine) -> None:
     """Compile and measure once, since neither the query nor the data changes between releases."""
     compiled = Compiled.of(PATH, engine.catalog(), Settings())
     assert isinstance(compiled, Compiled)
-    wanted = mechanism_named("polylaplace", Decimal(1), 5).wanted(compiled.residuals)
+    wanted = mechanism_named("polylaplace", Decimal(1), 5).prepare(compiled.residuals).wanted
     measured = measure(engine, compiled.residuals, wanted)
     monkeypatch.setattr("sqlrs.release.unchanged", lambda *_: nullcontext())
     monkeypatch.setattr(Compiled, "of", lambda *_, **__: compiled)
-    monkeypatch.setattr("sqlrs.release.measure_for", lambda *_, **__: measured)
+    monkeypatch.setattr("sqlrs.release.Measurements.enough", lambda *_, **__: measured)
 
 
 @pytest.mark.parametrize("mechanism", ["polylaplace", "cauchy"])

@@ -14,9 +14,10 @@ from sqlrs.config import Config
 from sqlrs.database import Database
 from sqlrs.graphs.demo import demo_database
 from sqlrs.graphs.patterns import automorphisms, pattern_edges, pattern_sql
+from sqlrs.mechanisms import DEFAULT, NAMES
 
 Epsilon = Annotated[str, typer.Option(metavar="E", help="The privacy budget of this answer.")]
-Mechanism = Annotated[str, typer.Option(metavar="polylaplace|cauchy", help="The noise.")]
+Mechanism = Annotated[str, typer.Option(metavar="|".join(NAMES), help="The noise.")]
 Shape = Annotated[int | None, typer.Option(metavar="A", help="The shape of polylaplace.")]
 ErrorBars = Annotated[
     str | None, typer.Option(metavar="E2", help="Spend E2 more on a 95 % interval.")
@@ -30,7 +31,7 @@ def count(
     data: Config,
     sql: options.Sql,
     epsilon: Epsilon,
-    mechanism: Mechanism = "polylaplace",
+    mechanism: Mechanism = DEFAULT,
     shape: Shape = None,
     error_bars: ErrorBars = None,
     json: options.Json = False,
@@ -55,7 +56,7 @@ def graph(
             "--undirected", help="Read each edge both ways, and protect it as one: two rows."
         ),
     ] = False,
-    mechanism: Mechanism = "polylaplace",
+    mechanism: Mechanism = DEFAULT,
     shape: Shape = None,
     error_bars: ErrorBars = None,
     memory_limit: options.MemoryLimit = None,
@@ -112,7 +113,7 @@ def demo(
     with demo_database() as database:
         if not json:
             print(f"A generated graph of friends, every edge private. The query:\n\n  {sql}\n")
-        answer = _ask(database, sql, epsilon, "polylaplace", None, None)
+        answer = _ask(database, sql, epsilon, DEFAULT, None, None)
     if json:
         show(answer, json)
     else:

@@ -13,6 +13,7 @@ from sqlrs.cli.counting import Mechanism, Shape, read_sql
 from sqlrs.cli.progress import progress_line
 from sqlrs.config import Config
 from sqlrs.errors import QueryRefused, UsageError
+from sqlrs.mechanisms import DEFAULT
 from sqlrs.owner.diagnose import Diagnosis, decimal_text
 from sqlrs.owner.explain import Explanation
 
@@ -22,7 +23,7 @@ def explain(
     data: Config,
     sql: options.Sql,
     epsilon: Annotated[str, typer.Option(metavar="E", help="The ε to plan for.")] = "1",
-    mechanism: Mechanism = "polylaplace",
+    mechanism: Mechanism = DEFAULT,
     shape: Shape = None,
     svg: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Also draw the query graph.")

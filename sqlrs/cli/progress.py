@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from sqlrs.measuring.measure import Progress
+from sqlrs.measuring.work import Progress
 
 
 @contextmanager

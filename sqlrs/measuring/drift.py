@@ -6,11 +6,50 @@ declaration is about one table of the database, not about whatever has its name 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
 from sqlrs.catalog import Catalog, Table
-from sqlrs.errors import UsageError
+from sqlrs.engines.base import Engine, Snapshot
+from sqlrs.errors import EngineFailed, Interrupted, UsageError
 from sqlrs.query import Query
+
+
+@contextmanager
+def unchanged(
+    query: Query, engine: Engine, catalog: Catalog, same: Callable[[Catalog], bool]
+) -> Iterator[Snapshot]:
+    """A snapshot in which the schema is what the query was compiled for; no row is read for it.
+
+    ``same`` tells whether by another catalog the text would be the same query.
+    """
+    with ExitStack() as stack:
+        snapshot, now = _begin(engine, stack)
+        current = current_catalog(catalog, now)
+        if current is not catalog and not same(current):
+            raise schema_changed(query, current)
+        yield snapshot
+        stack.close()
+        if not engine.keeps_schema and parts_moved(query, now, engine.catalog()):
+            raise EngineFailed("tables were attached or detached during the work")
+
+
+def _begin(engine: Engine, stack: ExitStack) -> tuple[Snapshot, Catalog]:
+    """A snapshot and the schema in it. A database that does not answer is told without details."""
+    try:
+        snapshot = stack.enter_context(engine.snapshot())
+        return snapshot, snapshot.catalog()
+    except (UsageError, Interrupted):
+        raise
+    except Exception:
+        # The driver would name the server and its user, which is nothing for an analyst.
+        pass
+    raise EngineFailed(
+        "the database does not answer; nothing was read or charged",
+        code="backend_failed",
+        hint="ask again when it is back",
+    )
 
 
 def current_catalog(declared: Catalog, now: Catalog) -> Catalog:

@@ -9,19 +9,20 @@ from sqlrs.errors import UsageError
 from sqlrs.mechanisms.base import Mechanism
 from sqlrs.mechanisms.smooth import paper, refined
 
-# By its name on the command line: epsilon, the shape if one is asked for, and whether error bars
-# are wanted make a mechanism.
-_MECHANISMS: dict[str, Callable[[Decimal, int | None, bool], Mechanism]] = {
+# By its name on the command line: epsilon, the shape if one is asked for, and the epsilon of error
+# bars if they are wanted make a mechanism. The first one is used where none is named.
+_MECHANISMS: dict[str, Callable[[Decimal, int | None, Decimal | None], Mechanism]] = {
     "polylaplace": refined,
     "cauchy": paper,
 }
 NAMES = tuple(_MECHANISMS)
+DEFAULT = NAMES[0]
 
 
 def mechanism_named(
-    name: str, epsilon: Decimal, shape: int | None = None, *, with_error_bars: bool = False
+    name: str, epsilon: Decimal, shape: int | None = None, *, error_bars: Decimal | None = None
 ) -> Mechanism:
     """The mechanism of that name, or a UsageError."""
     if name not in _MECHANISMS:
         raise UsageError(f"there is no mechanism {name!r}", hint=f"use {' or '.join(NAMES)}")
-    return _MECHANISMS[name](epsilon, shape, with_error_bars)
+    return _MECHANISMS[name](epsilon, shape, error_bars)

@@ -1,31 +1,66 @@
-"""What a release needs of a mechanism: which values, how they fold, and the noise that follows."""
+"""What a release needs of a mechanism: its price, what it measures, and the noise that follows."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
 from typing import Protocol
 
-from sqlrs.noise import Noise
+from sqlrs.answer import Interval
+from sqlrs.measuring.measurements import Measurements
+from sqlrs.noise import RandomBits
 from sqlrs.residuals.residual import Members, Residuals
-from sqlrs.sensitivity.bound import Bound
+
+
+@dataclass(frozen=True)
+class Noisy:
+    """What may leave: a count with its noise, and error bars where they were asked for."""
+
+    value: int
+    error_bars: Interval | None = None
+
+
+Draw = Callable[[RandomBits], Noisy]
+"""Measured values, which are private, with all that is left to do: fold them and draw the noise."""
+
+
+class Prepared(Protocol):
+    """A mechanism for one query, from the query alone. What it refuses was refused before."""
+
+    @property
+    def wanted(self) -> tuple[Members, ...]:
+        """The sets whose T_E it measures, for an explanation."""
+        ...
+
+    def measure(self, measurements: Measurements) -> Draw:
+        """Take the measurements that it needs; the snapshot may end before the noise is drawn."""
+        ...
 
 
 class Mechanism(Protocol):
     """A sensitivity and the noise that it scales. Which one is used never depends on the data."""
 
     @property
-    def noise(self) -> Noise:
-        """The law of the noise, with its epsilon, its weights and its errors for people."""
+    def name(self) -> str:
+        """What an answer calls it."""
         ...
 
-    def wanted(self, residuals: Residuals) -> tuple[Members, ...]:
-        """The sets whose T_E the sensitivity needs; too many are refused."""
+    @property
+    def prices(self) -> tuple[Decimal, ...]:
+        """The epsilon of each part of an answer; together they are what it costs."""
         ...
 
-    def is_quick(self, residuals: Residuals) -> bool:
-        """Whether the fold is quick enough, and monotone, so that it may be tried on limits."""
+    @property
+    def coverage(self) -> Fraction | None:
+        """The chance that the error bars hold the true count, None if none were asked for."""
         ...
 
-    def sensitivity(self, residuals: Residuals, values: Mapping[Members, int]) -> Bound:
-        """The bound that scales the noise, from the values T_E. Private."""
+    def describe(self) -> str:
+        """One line for people and for the ledger, made of public parameters alone."""
+        ...
+
+    def prepare(self, residuals: Residuals) -> Prepared:
+        """The mechanism for one query; one that would take too much work is refused."""
         ...

@@ -1,51 +1,75 @@
-"""Mechanisms of smooth sensitivities: the refined bound with polylaplace noise, and the paper's."""
+"""Smooth mechanisms: heavy-tailed noise in proportion to a smooth bound of the sensitivity."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from fractions import Fraction
+from functools import partial
+from typing import Protocol
 
+from sqlrs.answer import Interval
 from sqlrs.effort import bounded_analysis
 from sqlrs.errors import UsageError
+from sqlrs.measuring.measure import Measured
+from sqlrs.measuring.measurements import Fold, Measurements
+from sqlrs.mechanisms.base import Draw, Noisy
 from sqlrs.noise import (
     DEFAULT_SHAPE,
     DEFAULT_SHAPE_WITH_ERROR_BARS,
     Cauchy,
+    ErrorBars,
     Noise,
     PolyLaplace,
+    RandomBits,
+    Weights,
 )
 from sqlrs.residuals.residual import Members, Residuals
 from sqlrs.sensitivity.bound import Bound
 from sqlrs.sensitivity.refined import is_quick, reached, released_sensitivity
 from sqlrs.sensitivity.residual import residual_sensitivity
 
+# The number of distances that a sensitivity looks at grows as the weights fall more slowly. Without
+# an end to it an analyst could use up the machine after the charge.
+SLOWEST_STEP = Fraction(1, 100_000)
 
-@dataclass(frozen=True)
+
+class SmoothBound(Protocol):
+    """A smooth bound of the sensitivity: which values it needs, and how they fold into it."""
+
+    def wanted(self, residuals: Residuals) -> tuple[Members, ...]:
+        """The sets whose T_E it needs; too many are refused."""
+        ...
+
+    def is_quick(self, residuals: Residuals, weights: Weights) -> bool:
+        """Whether the fold is quick enough, and monotone, so that it may be tried on limits."""
+        ...
+
+    def fold(self, residuals: Residuals, values: Mapping[Members, int], weights: Weights) -> Bound:
+        """The bound, from the values T_E. Private."""
+        ...
+
+
 class Refined:
     """The refined residual sensitivity, or the paper's where that is smaller."""
-
-    noise: Noise
 
     def wanted(self, residuals: Residuals) -> tuple[Members, ...]:
         """Every set that the recursion reaches; too many are refused."""
         with bounded_analysis():
             return reached(residuals)
 
-    def is_quick(self, residuals: Residuals) -> bool:
+    def is_quick(self, residuals: Residuals, weights: Weights) -> bool:
         """From the query and the weights alone."""
-        return is_quick(residuals, self.noise.weights)
+        return is_quick(residuals, weights)
 
-    def sensitivity(self, residuals: Residuals, values: Mapping[Members, int]) -> Bound:
+    def fold(self, residuals: Residuals, values: Mapping[Members, int], weights: Weights) -> Bound:
         """The smaller of both bounds."""
-        return released_sensitivity(residuals, values, self.noise.weights)
+        return released_sensitivity(residuals, values, weights)
 
 
-@dataclass(frozen=True)
 class Paper:
     """Residual sensitivity as its authors define it, for comparison with their mechanism."""
-
-    noise: Noise
 
     def wanted(self, residuals: Residuals) -> tuple[Members, ...]:
         """Every set whose complement is private; queries with too many are refused alike."""
@@ -53,23 +77,95 @@ class Paper:
             reached(residuals)
         return residuals.required
 
-    def is_quick(self, residuals: Residuals) -> bool:
+    def is_quick(self, residuals: Residuals, weights: Weights) -> bool:
         """The search over distances is not repeated."""
         return False
 
-    def sensitivity(self, residuals: Residuals, values: Mapping[Members, int]) -> Bound:
+    def fold(self, residuals: Residuals, values: Mapping[Members, int], weights: Weights) -> Bound:
         """The paper's bound."""
-        return residual_sensitivity(residuals, values, self.noise.weights)
+        return residual_sensitivity(residuals, values, weights)
 
 
-def refined(epsilon: Decimal, shape: int | None, with_error_bars: bool) -> Refined:
+@dataclass(frozen=True)
+class Smooth:
+    """Noise, the smooth bound that scales it, and error bars where they are asked for."""
+
+    bound: SmoothBound
+    noise: Noise
+    bars: ErrorBars | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of the noise."""
+        return self.noise.name
+
+    @property
+    def prices(self) -> tuple[Decimal, ...]:
+        """That of the noise, and that of the error bars."""
+        return (self.noise.epsilon, *([self.bars.epsilon] if self.bars else []))
+
+    @property
+    def coverage(self) -> Fraction | None:
+        """That of the error bars."""
+        return self.bars.coverage if self.bars else None
+
+    def describe(self) -> str:
+        """The noise with its error as a multiple of the sensitivity, and the error bars."""
+        return ", ".join([self.noise.describe(), *([self.bars.describe()] if self.bars else [])])
+
+    def prepare(self, residuals: Residuals) -> PreparedSmooth:
+        """The sets that the bound needs are found here, and too many of them refused."""
+        return PreparedSmooth(self, residuals, self.bound.wanted(residuals))
+
+
+@dataclass(frozen=True)
+class PreparedSmooth:
+    """A smooth mechanism for one query."""
+
+    mechanism: Smooth
+    residuals: Residuals
+    wanted: tuple[Members, ...]
+
+    def measure(self, measurements: Measurements) -> Draw:
+        """The count, and T_E as far as the bound depends on it."""
+        measured = measurements.enough(self.residuals, self.wanted, self._repeatable_fold())
+        return partial(self._noisy, measured)
+
+    def _repeatable_fold(self) -> Fold | None:
+        """The sensitivity as a function of the values, where it is quick enough to try often."""
+        quick = self.mechanism.bound.is_quick(self.residuals, self.mechanism.noise.weights)
+        return self._sensitivity if quick else None
+
+    def _sensitivity(self, values: Mapping[Members, int]) -> Fraction:
+        mechanism = self.mechanism
+        return mechanism.bound.fold(self.residuals, values, mechanism.noise.weights).value
+
+    def _noisy(self, measured: Measured, bits: RandomBits) -> Noisy:
+        sensitivity = self._sensitivity(measured.values)
+        value = measured.count + self.mechanism.noise.sample(sensitivity, bits)
+        bars = self.mechanism.bars
+        if bars is None:
+            return Noisy(value)
+        return Noisy(value, Interval(*bars.interval(value, sensitivity, bits), bars.coverage))
+
+
+def refined(epsilon: Decimal, shape: int | None, error_bars: Decimal | None) -> Smooth:
     """Polylaplace noise of a shape, which follows from whether error bars are wanted."""
-    usual = DEFAULT_SHAPE_WITH_ERROR_BARS if with_error_bars else DEFAULT_SHAPE
-    return Refined(PolyLaplace(epsilon, usual if shape is None else shape))
+    usual = DEFAULT_SHAPE if error_bars is None else DEFAULT_SHAPE_WITH_ERROR_BARS
+    return _smooth(Refined(), PolyLaplace(epsilon, usual if shape is None else shape), error_bars)
 
 
-def paper(epsilon: Decimal, shape: int | None, with_error_bars: bool) -> Paper:
+def paper(epsilon: Decimal, shape: int | None, error_bars: Decimal | None) -> Smooth:
     """The noise of density 1 / (1 + z**4), which has no shape."""
     if shape is not None:
         raise UsageError("the mechanism cauchy has no shape", hint="leave --shape out")
-    return Paper(Cauchy(epsilon))
+    return _smooth(Paper(), Cauchy(epsilon), error_bars)
+
+
+def _smooth(bound: SmoothBound, noise: Noise, error_bars: Decimal | None) -> Smooth:
+    if 1 / noise.weights.decay - 1 < SLOWEST_STEP:
+        raise UsageError(
+            "epsilon is too small for this noise: too many distances would have to be tried",
+            hint=f"give at least 0.0001, or {SLOWEST_STEP} times the shape",
+        )
+    return Smooth(bound, noise, None if error_bars is None else ErrorBars(error_bars, noise))

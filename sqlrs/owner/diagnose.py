@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 
 from sqlglot import exp
 
@@ -18,7 +19,9 @@ from sqlrs.compiler.simplify import Contradiction
 from sqlrs.engines.base import Engine, Opened, Source
 from sqlrs.epsilon import parse_epsilon
 from sqlrs.errors import QueryRefused, UsageError
-from sqlrs.measuring.measure import Measured, Progress, measure
+from sqlrs.measuring.drift import unchanged
+from sqlrs.measuring.measure import Measured, measure
+from sqlrs.measuring.work import Progress
 from sqlrs.noise import Weights
 from sqlrs.owner.frequencies import (
     irregular_edges,
@@ -26,7 +29,6 @@ from sqlrs.owner.frequencies import (
     maximum_frequency,
     triangle_pairs,
 )
-from sqlrs.release import unchanged
 from sqlrs.residuals.residual import Members, Residuals
 from sqlrs.sensitivity.bound import Bound
 from sqlrs.sensitivity.elastic import elastic_sensitivity, needed_frequencies
@@ -123,7 +125,8 @@ def diagnose(
     if isinstance(compiled, Contradiction):
         return Diagnosis(method, exact_beta, Fraction(0), 0, 0, notes=(str(compiled),))
     start = time.perf_counter()
-    with unchanged(sql, compiled, engine, catalog, settings) as snapshot:
+    same = partial(compiled.same, sql, settings=settings)
+    with unchanged(compiled.residuals.query, engine, catalog, same) as snapshot:
         source = Opened(snapshot, engine.dialect)
         found = _METHODS[method](_Task(compiled.residuals, weights, source, settings, progress))
     return Diagnosis(

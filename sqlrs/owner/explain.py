@@ -77,7 +77,7 @@ class Explanation:
         return [f"count: {plan.name}", *(f"  {line}" for line in plan.lines())]
 
     def _residual_lines(self) -> list[str]:
-        wanted = self.mechanism.wanted(self.residuals)
+        wanted = self.mechanism.prepare(self.residuals).wanted
         undecided = self.residuals.undecided(wanted)
         same = representatives(undecided)
         statements = {r.members for r in same.values()}
@@ -126,7 +126,7 @@ class Explanation:
         return ["where a residual leaves out one of its tables", *lines, ""] if lines else []
 
     def _noise_lines(self) -> list[str]:
-        lines = [f"noise: {self.mechanism.noise.describe()}"]
+        lines = [f"noise: {self.mechanism.describe()}"]
         if not self.query.private:
             lines = ["noise: none; every table is public, so the count is exact and costs nothing"]
         for hint in index_hints(self.query):

@@ -92,7 +92,7 @@ class Grouping:
             for v in leaf.variables
         }
         kind = (self.largest, self.output is None, self.counted)
-        return canonical(self.join.leaves, tuple(self.join.applied), marks, kind)
+        return canonical(self.join.leaves, self.join.applied, marks, kind)
 
 
 def unique_rows(join: Join, keep: frozenset[Variable]) -> bool:

@@ -6,19 +6,18 @@ then work is done twice, and nothing is wrong.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlrs.planning.leaves import Leaf
-from sqlrs.planning.problem import Above, Condition, Renamed
-from sqlrs.query import Comparison, Constant, General, Inequality, Variable
+from sqlrs.planning.problem import Above, Condition, Equal, Problem, Renamed
+from sqlrs.query import Variable
+from sqlrs.residuals.colours import Label, Link, exchangeable, predicate_link, refined
 
 _MOST_TRIALS = 48
 
 _Form = tuple[Hashable, ...]
-# A label, its hash, the variables that it links, and whether their order matters.
-_Link = tuple[Hashable, int, tuple[Variable, ...], bool]
+_EQUAL, _ABOVE = Label("="), Label("above")
 
 
 @dataclass(frozen=True)
@@ -31,114 +30,111 @@ class Canonical:
 
 def canonical(
     leaves: Sequence[Leaf],
-    conditions: Sequence[Condition],
-    marks: dict[Variable, Hashable],
+    conditions: Iterable[Condition],
+    marks: Mapping[Variable, Hashable],
     kind: Hashable = None,
 ) -> Canonical:
     """The form of leaves and conditions. ``marks`` tell variables apart, e.g. by being free."""
+    search = _LeastForm(links_of(leaves, conditions), marks, kind)
     variables = sorted(frozenset[Variable]().union(*(leaf.variables for leaf in leaves)))
-    links: list[_Link] = []
-    for leaf in leaves:
-        links.append((leaf.label, leaf.label_hash, tuple(v for _, v in leaf.columns), True))
-    for condition in conditions:
-        label, roles, ordered = _shape(condition)
-        links.append((label, hash(label), roles, ordered))
-    start = {v: hash(marks.get(v)) for v in variables}
-    best: list[tuple[tuple[object, ...], _Form, tuple[Variable, ...]]] = []
-    trials = 0
+    search.explore({v: hash(marks.get(v)) for v in variables})
+    return Canonical(search.form, search.order)
 
-    def form_of(order: tuple[Variable, ...]) -> None:
+
+def links_of(leaves: Iterable[Leaf], conditions: Iterable[Condition]) -> list[Link]:
+    """All that a problem says about its variables."""
+    return [*(leaf.link for leaf in leaves), *map(_condition_link, conditions)]
+
+
+def twins(problem: Problem) -> dict[Variable, int]:
+    """Numbers that variables which are not free share if exchanging any two changes nothing.
+
+    Signs are added for their sake: docs/proofs/plans.md, section 4.
+    """
+    links = links_of(problem.leaves, problem.conditions)
+    same: list[list[Variable]] = []
+    for variable in problem.variables:
+        for group in same:
+            bound = problem.free.isdisjoint((variable, group[0]))
+            if bound and exchangeable(variable, group[0], links):
+                group.append(variable)
+                break
+        else:
+            same.append([variable])
+    return {variable: number for number, group in enumerate(same) for variable in group}
+
+
+class _LeastForm:
+    """Depth first over the orders of variables that colours leave open, for the least form."""
+
+    def __init__(
+        self, links: Sequence[Link], marks: Mapping[Variable, Hashable], kind: Hashable
+    ) -> None:
+        self.links = links
+        self.marks = marks
+        self.kind = kind
+        self.trials = 0
+        self.form: _Form = ()
+        self.order: tuple[Variable, ...] = ()
+        self._least: tuple[tuple[int, tuple[int, ...]], ...] | None = None
+
+    def explore(self, colours: Mapping[Variable, int]) -> None:
+        """Try the orders that agree with the colours, as long as there are trials left."""
+        if len(set(colours.values())) < len(colours):
+            colours = refined(colours, self.links)
+        tied = _first_tied(colours)
+        if not tied:
+            self.trials += 1
+            self._try(tuple(sorted(colours, key=lambda v: colours[v])))
+            return
+        for variable in self._up_to_exchange(tied):
+            if self.trials >= _MOST_TRIALS:
+                return
+            self.explore({**colours, variable: hash((colours[variable], "first"))})
+
+    def _up_to_exchange(self, tied: Sequence[Variable]) -> list[Variable]:
+        """One of all variables that can be exchanged with each other: the same forms follow."""
+        if len(tied) < 3:
+            return list(tied)
+        found: list[Variable] = []
+        for variable in tied:
+            if not any(exchangeable(variable, other, self.links) for other in found):
+                found.append(variable)
+        return found
+
+    def _try(self, order: tuple[Variable, ...]) -> None:
+        """Take the form with the variables in this order if it is the least so far."""
         number = {v: i for i, v in enumerate(order)}
         rows = []
-        for label, label_hash, roles, ordered in links:
-            places = tuple(number[v] for v in roles)
-            places = places if ordered else tuple(sorted(places))
-            rows.append((label_hash, places, label))
+        for label, roles, ordered in self.links:
+            places = tuple([number[v] for v in roles])
+            rows.append((hash(label), places if ordered else tuple(sorted(places)), label))
         rows.sort(key=lambda row: row[:2])
-        key = tuple(row[:2] for row in rows)
-        if not best or key < best[0][0]:
-            form = (kind, tuple(marks.get(v) for v in order), *((p, x) for _, p, x in rows))
-            best[:] = [(key, form, order)]
-
-    def explore(colours: dict[Variable, int]) -> None:
-        nonlocal trials
-        colours = _refined(colours, links)
-        classes: dict[int, list[Variable]] = {}
-        for variable in variables:
-            classes.setdefault(colours[variable], []).append(variable)
-        tied = [c for c in sorted(classes) if len(classes[c]) > 1]
-        if not tied:
-            form_of(tuple(sorted(variables, key=lambda v: colours[v])))
-            trials += 1
-            return
-        for variable in _up_to_exchange(classes[tied[0]], links):
-            if trials >= _MOST_TRIALS:
-                return
-            explore({**colours, variable: hash((colours[variable], "first"))})
-
-    explore(start)
-    _, form, order = best[0]
-    return Canonical(form, order)
+        key = tuple([row[:2] for row in rows])
+        if self._least is None or key < self._least:
+            self._least = key
+            self.order = order
+            said = ((places, label) for _, places, label in rows)
+            self.form = (self.kind, tuple(self.marks.get(v) for v in order), *said)
 
 
-def _up_to_exchange(tied: Sequence[Variable], links: Sequence[_Link]) -> list[Variable]:
-    """One of all variables that can be exchanged with each other: the same forms follow."""
-    if len(tied) < 3:
-        return list(tied)
-    found: list[Variable] = []
-    whole = _exchanged(links, {})
-    for variable in tied:
-        if not any(_exchanged(links, {variable: o, o: variable}) == whole for o in found):
-            found.append(variable)
-    return found
+def _first_tied(colours: Mapping[Variable, int]) -> list[Variable]:
+    """The variables of the first colour that several have, none if there is no such colour."""
+    classes: dict[int, list[Variable]] = {}
+    for variable, colour in colours.items():
+        classes.setdefault(colour, []).append(variable)
+    tied = [colour for colour, members in classes.items() if len(members) > 1]
+    return classes[min(tied)] if tied else []
 
 
-def _exchanged(links: Sequence[_Link], image: Mapping[Variable, Variable]) -> Counter[Hashable]:
-    """The links with two variables in each other's place."""
-    counts: Counter[Hashable] = Counter()
-    for _, label_hash, roles, ordered in links:
-        there = [image.get(v, v) for v in roles]
-        counts[label_hash, tuple(there) if ordered else frozenset(there)] += 1
-    return counts
-
-
-def _refined(
-    colours: dict[Variable, int],
-    links: Sequence[_Link],
-) -> dict[Variable, int]:
-    classes = len(set(colours.values()))
-    while classes < len(colours):
-        near: dict[Variable, list[int]] = {v: [] for v in colours}
-        for _, label_hash, roles, ordered in links:
-            seen = tuple(colours[v] for v in roles)
-            seen = seen if ordered else tuple(sorted(seen))
-            for place, variable in enumerate(roles):
-                near[variable].append(hash((label_hash, place if ordered else 0, seen)))
-        colours = {v: hash((c, tuple(sorted(near[v])))) for v, c in colours.items()}
-        refined = len(set(colours.values()))
-        if refined == classes:
-            break
-        classes = refined
-    return colours
-
-
-def _shape(condition: Condition) -> tuple[Hashable, tuple[Variable, ...], bool]:
-    """The condition without its variables, its variables, and whether their order matters."""
-    if isinstance(condition, Comparison):
-        sides = (condition.left, condition.right)
-        constants = tuple(t if isinstance(t, Constant) else None for t in sides)
-        return (
-            ("<", condition.strict, constants),
-            tuple(t for t in sides if isinstance(t, Variable)),
-            True,
-        )
+def _condition_link(condition: Condition) -> Link:
+    """The condition without its variables, and these."""
     if isinstance(condition, Renamed):
-        label, roles, _ = _shape(condition.predicate)
+        label, roles, _ = predicate_link(condition.predicate)
         image = dict(condition.image)
-        return label, tuple(image[v] for v in roles), True
-    if isinstance(condition, General):
-        return ("general", condition.condition), condition.arguments, True
+        return Link(label, tuple(image[v] for v in roles))
     if isinstance(condition, Above):
-        return "above", (condition.left, condition.right), True
-    kind = "≠" if isinstance(condition, Inequality) else "="
-    return kind, (condition.left, condition.right), False
+        return Link(_ABOVE, (condition.left, condition.right))
+    if isinstance(condition, Equal):
+        return Link(_EQUAL, (condition.left, condition.right), ordered=False)
+    return predicate_link(condition)

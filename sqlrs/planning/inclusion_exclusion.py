@@ -5,12 +5,11 @@ docs/proofs/plans.md proves that the terms add up to the problem's value.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sqlrs.planning.bags import Join
-from sqlrs.planning.canonical import canonical
+from sqlrs.planning.canonical import canonical, twins
 from sqlrs.planning.decompose import Decomposition, decompose
 from sqlrs.planning.leaves import Leaf, merged
 from sqlrs.planning.problem import Equal, Problem, substituted
@@ -98,16 +97,16 @@ class Planner:
 
 def _rolled_up(terms: Sequence[Term], free: frozenset[Variable]) -> tuple[Term, ...]:
     """Terms that a step of another term already holds in finer groups are summed up from there."""
-    marks: dict[Variable, Hashable] = {v: v.name for v in free}
+    marks = {v: v.name for v in free}
     finer = {
-        canonical(step.join.leaves, tuple(step.join.applied), marks).form: step
+        canonical(step.join.leaves, step.join.applied, marks).form: step
         for term in terms
         for step in term.join.steps
         if free <= step.keep and len(step.join.leaves) > 1
     }
     found = []
     for term in terms:
-        form = canonical(term.join.leaves, tuple(term.join.applied), marks).form
+        form = canonical(term.join.leaves, term.join.applied, marks).form
         step = finer.get(form)
         found.append(term if step is None else replace(term, join=Join((step,))))
     return tuple(found)
@@ -143,7 +142,7 @@ def quotients(
     for partition, sign in _up_to_twins(problem, kept, signs):
         quotient = _quotient(problem, partition, kept)
         marks = {v: v.name if v in problem.free else None for v in quotient.variables}
-        form = canonical(quotient.leaves, quotient.conditions, dict(marks)).form
+        form = canonical(quotient.leaves, quotient.conditions, marks).form
         before = together.get(form, (0, quotient))
         together[form] = (before[0] + sign, before[1])
     return [(sign, quotient) for sign, quotient in together.values() if sign]
@@ -161,33 +160,6 @@ def _up_to_twins(
             first, total = found.get(key, (partition, 0))
             found[key] = (first, total + sign)
     return found.values()
-
-
-def twins(problem: Problem) -> dict[Variable, int]:
-    """Numbers that bound variables share if exchanging any two of them changes nothing."""
-    same: list[list[Variable]] = []
-    described = _description(problem, {})
-    for variable in problem.variables:
-        for group in same:
-            other = group[0]
-            if not problem.free.isdisjoint((variable, other)):
-                continue
-            if _description(problem, {variable: other, other: variable}) == described:
-                group.append(variable)
-                break
-        else:
-            same.append([variable])
-    return {variable: number for number, group in enumerate(same) for variable in group}
-
-
-def _description(problem: Problem, image: Mapping[Variable, Variable]) -> Hashable:
-    """The leaves and conditions with variables exchanged, each with its multiplicity."""
-    leaves = Counter(
-        (leaf.label, tuple(image.get(v, v) for _, v in leaf.columns)) for leaf in problem.leaves
-    )
-    inequalities = frozenset(_substituted_inequality(p, image) for p in problem.inequalities)
-    others = Counter(substituted(c, image) for c in problem.others)
-    return frozenset(leaves.items()), inequalities, frozenset(others.items())
 
 
 def _quotient(problem: Problem, partition: _Partition, kept: frozenset[Inequality]) -> Problem:

@@ -13,6 +13,7 @@ from typing import Self, TypeVar
 
 from sqlrs.catalog import Table
 from sqlrs.query import Atom, Constant, Filter, Term, Variable
+from sqlrs.residuals.colours import Label, Link
 
 Columns = tuple[tuple[str, Variable], ...]
 
@@ -46,9 +47,9 @@ class _Input:
         raise NotImplementedError
 
     @cached_property
-    def label_hash(self) -> int:
-        """A hash of the label, computed once."""
-        return hash(self.label)
+    def link(self) -> Link:
+        """The label, and the variables in the order of the columns."""
+        return Link(Label(self.label), tuple(v for _, v in self.columns))
 
     def substituted(self, image: Mapping[Variable, Variable]) -> Self:
         """The leaf with variables replaced."""

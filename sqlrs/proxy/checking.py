@@ -16,7 +16,7 @@ from sqlrs.compiler.parse import parse
 from sqlrs.compiler.simplify import Contradiction
 from sqlrs.effort import TooComplex, bounded
 from sqlrs.errors import QueryRefused
-from sqlrs.mechanisms import mechanism_named
+from sqlrs.mechanisms import DEFAULT, mechanism_named
 from sqlrs.settings import Settings
 
 
@@ -32,7 +32,7 @@ class LibraryChecker:
         compiled = Compiled.of(sql, self.catalog, self.settings, as_rows=True)
         if not isinstance(compiled, Contradiction):
             # Which epsilon does not matter: the sets that a release needs are the same for all.
-            mechanism_named("polylaplace", Decimal(1)).wanted(compiled.residuals)
+            mechanism_named(DEFAULT, Decimal(1)).prepare(compiled.residuals)
         check_dialect(sql, self.catalog.dialect)
 
 

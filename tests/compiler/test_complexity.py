@@ -79,7 +79,7 @@ def compiles(sql: str, dialect: str = "duckdb") -> str:
         try:
             compiled = Compiled.of(sql, CATALOGS[dialect], Settings())
             if not isinstance(compiled, Contradiction):
-                mechanism_named("polylaplace", Decimal(1)).wanted(compiled.residuals)
+                mechanism_named("polylaplace", Decimal(1)).prepare(compiled.residuals)
         except QueryRefused as refusal:
             assert len(refusal.describe()) < 3 * len(sql) + 1000
             return refusal.code

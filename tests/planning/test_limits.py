@@ -13,11 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sqlrs.epsilon import parse_epsilon
-from sqlrs.measuring import measure as measuring
+from sqlrs.measuring import measurements
 from sqlrs.measuring import statistics as reading
 from sqlrs.measuring.evaluate import Batch, Evaluator
-from sqlrs.measuring.measure import Progress, measure, measure_for
+from sqlrs.measuring.measure import measure
+from sqlrs.measuring.measurements import Fold, Measurements
 from sqlrs.measuring.statistics import read_statistics
+from sqlrs.measuring.work import Progress
 from sqlrs.noise import PolyLaplace
 from sqlrs.planning.limits import limit
 from sqlrs.residuals.residual import Members, Residual, Residuals
@@ -96,7 +98,7 @@ def test_a_null_is_counted_by_no_frequency(on_duckdb: Direct) -> None:
         assert value <= limit(residual, known)
 
 
-def fold_of(residuals: Residuals) -> measuring.Fold:
+def fold_of(residuals: Residuals) -> Fold:
     return lambda values: released_sensitivity(residuals, values, WEIGHTS).value
 
 
@@ -105,7 +107,7 @@ def folds(residuals: Residuals, snapshot: Direct) -> tuple[Fraction, Fraction]:
     fold, engine = fold_of(residuals), Engine(snapshot)
     wanted = (*residuals.required, *reached(residuals))
     everything = measure(engine, residuals, wanted)  # type: ignore[arg-type]
-    enough = measure_for(fold, engine, residuals, wanted)  # type: ignore[arg-type]
+    enough = Measurements(engine).enough(residuals, wanted, fold)  # type: ignore[arg-type]
     assert enough.count == everything.count
     return fold(everything.values), fold(enough.values)
 
@@ -144,7 +146,8 @@ def test_small_residuals_of_dense_data_are_left_out(
     listen: Progress = lambda *event: heard.append(event)  # noqa: E731
     wanted = (*residuals.required, *reached(residuals))
     fold, engine = fold_of(residuals), Engine(clique)
-    enough = measure_for(fold, engine, residuals, wanted, progress=listen)  # type: ignore[arg-type]
+    limited = Measurements(engine, progress=listen)  # type: ignore[arg-type]
+    enough = limited.enough(residuals, wanted, fold)
     everything = measure(engine, residuals, wanted)  # type: ignore[arg-type]
     assert fold(enough.values) == fold(everything.values)
     assert rounds[0][0] == residuals.query.everything
@@ -162,6 +165,6 @@ def test_a_limit_that_is_too_low_would_show(
     clique.fill(EDGE, [(0, v) for v in range(1, 12)] + [(v, 0) for v in range(1, 12)])
     true, found = folds(on_sparse, clique)
     assert true == found
-    monkeypatch.setattr(measuring, "limit", lambda *_: 0)
+    monkeypatch.setattr(measurements, "limit", lambda *_: 0)
     true, found = folds(on_sparse, clique)
     assert true != found

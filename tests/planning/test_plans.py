@@ -15,10 +15,10 @@ from sqlrs.dialects import dialect_named
 from sqlrs.errors import UsageError
 from sqlrs.measuring.evaluate import Evaluator
 from sqlrs.measuring.statistics import read_statistics
-from sqlrs.planning.canonical import canonical
+from sqlrs.planning.canonical import canonical, twins
 from sqlrs.planning.choose import choose
 from sqlrs.planning.decompose import _Search, cheapest, decompose, numbered, structure
-from sqlrs.planning.inclusion_exclusion import Planner, quotients, twins
+from sqlrs.planning.inclusion_exclusion import Planner, quotients
 from sqlrs.planning.index_hints import index_hints
 from sqlrs.planning.problem import Problem
 from sqlrs.planning.prune import bounding

@@ -28,7 +28,7 @@ from sqlrs.compiled import Compiled
 from sqlrs.compiler.simplify import Contradiction
 from sqlrs.engines.base import Row, one_integer
 from sqlrs.measuring.measure import Measured, measure
-from sqlrs.mechanisms import mechanism_named
+from sqlrs.mechanisms.smooth import paper, refined
 from sqlrs.residuals.residual import Members
 from sqlrs.sensitivity.refined import released_sensitivity
 from sqlrs.sensitivity.residual import residual_sensitivity
@@ -43,10 +43,10 @@ Identity = tuple[str | None, str]
 Contents = Mapping[Identity, Rows]
 
 MECHANISMS = (
-    mechanism_named("polylaplace", Decimal(1)),
-    mechanism_named("polylaplace", Decimal("0.3"), 2),
-    mechanism_named("polylaplace", Decimal(4), 10),
-    mechanism_named("cauchy", Decimal(2)),
+    refined(Decimal(1), None, None),
+    refined(Decimal("0.3"), 2, None),
+    refined(Decimal(4), 10, None),
+    paper(Decimal(2), None, None),
 )
 # Bounds that no mechanism of the above uses, where other distances decide.
 WEIGHTS = (Weights(Fraction(1, 2)), Weights(Fraction(4, 5)))
@@ -153,7 +153,7 @@ class Pipeline:
     @property
     def wanted(self) -> tuple[Members, ...]:
         """The sets that some mechanism needs."""
-        found = {m for mechanism in MECHANISMS for m in mechanism.wanted(self.residuals)}
+        found = {m for mechanism in MECHANISMS for m in mechanism.bound.wanted(self.residuals)}
         return tuple(sorted(found, key=sorted))
 
     def _statements(self, world: World) -> tuple[list[str], Measured]:
@@ -183,8 +183,8 @@ class Pipeline:
 
     def _sensitivities(self, values: Mapping[Members, int]) -> Iterator[tuple[Fraction, Fraction]]:
         for mechanism in MECHANISMS:
-            bound = mechanism.sensitivity(self.residuals, values)
-            yield bound.value, mechanism.noise.weights.decay
+            weights = mechanism.noise.weights
+            yield mechanism.bound.fold(self.residuals, values, weights).value, weights.decay
         for weights in WEIGHTS:
             yield released_sensitivity(self.residuals, values, weights).value, weights.decay
             yield residual_sensitivity(self.residuals, values, weights).value, weights.decay

@@ -28,7 +28,7 @@ def test_the_least_epsilon_follows_from_the_noise(
     def ask(epsilon: Decimal) -> Request:
         return Request("", epsilon, mechanism, shape, error_bars)
 
-    assert ask(Decimal(least)).chosen_mechanism().noise.epsilon == Decimal(least)
+    assert ask(Decimal(least)).chosen_mechanism().prices[0] == Decimal(least)
     with pytest.raises(UsageError):
         ask(Decimal(least) * Decimal("0.99")).chosen_mechanism()
 

@@ -49,7 +49,7 @@ def test_count_and_sensitivity_are_those_of_the_package(desk: Desk, statement: s
         compiled = Compiled.of(statement, database.catalog, Settings())
         assert isinstance(compiled, Compiled)
         mechanism = PolyLaplace(Decimal(2), 5)
-        wanted = mechanism_named("polylaplace", Decimal(2), 5).wanted(compiled.residuals)
+        wanted = mechanism_named("polylaplace", Decimal(2), 5).prepare(compiled.residuals).wanted
         measured = measure(database.engine, compiled.residuals, wanted)
     (numbers,) = desk.run(definition.measure.sql(dialect="postgres"))[0]
     assert numbers[0] == measured.count
@@ -74,7 +74,7 @@ def test_the_answer_has_the_exact_noise(desk: Desk) -> None:
         compiled = Compiled.of(TRIANGLES, database.catalog, Settings())
         assert isinstance(compiled, Compiled)
         mechanism = PolyLaplace(Decimal(1), 5)
-        wanted = mechanism_named("polylaplace", Decimal(1), 5).wanted(compiled.residuals)
+        wanted = mechanism_named("polylaplace", Decimal(1), 5).prepare(compiled.residuals).wanted
         measured = measure(database.engine, compiled.residuals, wanted)
     bound = released_sensitivity(compiled.residuals, measured.values, mechanism.weights)
     scale = mechanism.scale(bound.value)

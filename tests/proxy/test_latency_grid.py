@@ -174,7 +174,7 @@ def test_a_failure_is_recorded_and_told_at_its_point(
     def broken(*arguments: object, **options: object) -> object:
         raise RuntimeError("broken")
 
-    monkeypatch.setattr("sqlrs.release.measure_for", broken)
+    monkeypatch.setattr("sqlrs.release.Measurements.enough", broken)
     with _connect(proxy) as watcher:
         before = _history(watcher)
         asked = _Asked(proxy, FAST.format(40))
