@@ -47,7 +47,7 @@ versions: $(VENV)/.installed-dev  ## the tests of engines and compiler, both ser
 	$(PYTHON) -m venv $(OLDEST) 2>/dev/null || { \
 	  $(PYTHON) -m venv --clear --without-pip $(OLDEST) && \
 	  $(PYTHON) -m pip --python $(OLDEST)/bin/python install --quiet pip; }
-	$(BIN)/python -m tests.oldest > $(OLDEST)/constraints.txt
+	$(BIN)/python -m tests.support.oldest > $(OLDEST)/constraints.txt
 	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check -c $(OLDEST)/constraints.txt -e '.[dev]'
 	$(OLDEST)/bin/python -m pytest -n $(WORKERS) --dist worksteal $(VERSION_TESTS)
 	SQLRS_PG=embedded $(PYTEST) -n $(WORKERS) --dist worksteal tests/engines tests/golden

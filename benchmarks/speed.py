@@ -34,7 +34,7 @@ def in_postgres(path: Path) -> Iterator[Database]:
     """The graph in a server that ends with the block; no index but the key's."""
     import psycopg
 
-    from tests.postgres_server import PostgresServer
+    from tests.support.postgres_server import PostgresServer
 
     with PostgresServer() as server, server.database() as url:
         with psycopg.connect(url) as connection:

@@ -32,7 +32,14 @@ def check(package: Path) -> None:
         folder = Path(name)
         subprocess.run([sys.executable, "-m", "venv", folder / "env"], check=True)
         binaries = folder / "env" / "bin"
-        install = [binaries / "python", "-m", "pip", "install", "--quiet", package]
+        install: list[str | Path] = [
+            binaries / "python",
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            package,
+        ]
         subprocess.run(install, check=True, cwd=folder)
         (folder / "visits.csv").write_text(ROWS, encoding="utf-8")
         (folder / "graph.txt").write_text("1\t2\n2\t3\n3\t1\n2\t1\n3\t2\n1\t3\n", encoding="utf-8")

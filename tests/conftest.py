@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.engine_fixtures import both_engines as both_engines
-from tests.postgres_server import PostgresServer
+from tests.support.engine_fixtures import both_engines as both_engines
+from tests.support.postgres_server import PostgresServer
 
 # The gate must give the same verdict twice; the nightly run looks for new examples.
 settings.register_profile(

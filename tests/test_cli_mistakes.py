@@ -19,10 +19,10 @@ import pytest
 
 import sqlrs
 from sqlrs.cli.main import app
-from tests.cli_child import Call, end_with_code_of
+from tests.support.cli_child import Call, end_with_code_of
 
 CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(["tests.cli_child"])
+CONTEXT.set_forkserver_preload(["tests.support.cli_child"])
 
 COUNT = "SELECT count(*) FROM edge"
 GRAPH = ("--table", "edge=graph.txt")
@@ -74,7 +74,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     return call
 
 
-DATA = [
+DATA: list[str | bytes] = [
     "edge=nowhere.txt",
     "edge=folder.txt",
     "edge=noise.csv",
@@ -82,8 +82,15 @@ DATA = [
     "edge=" + "x" * 5000 + ".txt",
     b"edge=\xff.txt",
 ]
-CONFIGS = ["nowhere.toml", "folder.txt", "noise.toml", "deep.toml", "half.toml", b"\xff.toml"]
-URLS = [
+CONFIGS: list[str | bytes] = [
+    "nowhere.toml",
+    "folder.txt",
+    "noise.toml",
+    "deep.toml",
+    "half.toml",
+    b"\xff.toml",
+]
+URLS: list[str | bytes] = [
     "",
     "nonsense",
     "http://[",

@@ -1,8 +1,8 @@
 """The documents cannot drift: their commands are run, their links and options exist.
 
 Console and Python blocks of README and of the pages in `RUN` run in one empty directory a page, in
-the order of the page; `tests/markdown.py` says how an output is compared. A block whose info string
-says ``skip`` is not run; one that says ``file=NAME`` is written to that file.
+the order of the page; `tests/support/markdown.py` says how an output is compared. A block whose
+info string says ``skip`` is not run; one that says ``file=NAME`` is written to that file.
 """
 
 from __future__ import annotations
@@ -19,9 +19,19 @@ import duckdb
 import psycopg
 import pytest
 
-from tests import cli_reference
-from tests.kept import assert_kept
-from tests.markdown import PAGES, ROOT, Command, anchors, blocks, commands, links, matches, spans
+from tests.support import cli_reference
+from tests.support.kept import assert_kept
+from tests.support.markdown import (
+    PAGES,
+    ROOT,
+    Command,
+    anchors,
+    blocks,
+    commands,
+    links,
+    matches,
+    spans,
+)
 
 RUN = [ROOT / "README.md", ROOT / "docs" / "tutorial.md", ROOT / "docs" / "concepts.md"]
 CLI_PAGE = ROOT / "docs" / "cli.md"

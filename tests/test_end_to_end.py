@@ -19,10 +19,10 @@ from sqlrs.sensitivity.local import local_bound
 from sqlrs.sensitivity.refined import refined_sensitivity, released_sensitivity
 from sqlrs.sensitivity.residual import residual_sensitivity
 from sqlrs.settings import Settings
-from tests import brute
-from tests.engine_fixtures import BothEngines
-from tests.sql_cases import Case, declared, universe
-from tests.strategies import ALL, TinyDatabase, databases, queries
+from tests.support import brute
+from tests.support.engine_fixtures import BothEngines
+from tests.support.sql_cases import Case, declared, universe
+from tests.support.strategies import ALL, TinyDatabase, databases, queries
 
 PLANS = st.sampled_from(["auto", "plain", "factorised", "pruned"])
 WEIGHTS = PolyLaplace(Decimal(1), 5).weights

@@ -8,6 +8,7 @@ import sys
 from itertools import permutations
 from math import factorial
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -117,7 +118,7 @@ def test_the_ledger_and_the_explanation_say_what_is_protected(tmp_path: Path) ->
 
 def test_rows_per_unit_is_declared(tmp_path: Path) -> None:
     path = written(tmp_path, "txt")
-    options = {"tables": {"edge": path}}
+    options: dict[str, Any] = {"tables": {"edge": path}}
     with sqlrs.connect(**options, rows_per_unit={"edge": 3}) as database:
         assert database.catalog.tables[0].rows_per_unit == 3
         wide = database.sensitivity(TRIANGLE).value

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from sqlrs.query import Comparison, Constant, Inequality, Query, Term, Variable
 from sqlrs.residuals.isomorphism import representatives
 from sqlrs.residuals.residual import Residual, Residuals, subsets
-from tests.builders import PATTERNS, atom, pattern, query, table
+from tests.support.builders import PATTERNS, atom, pattern, query, table
 from tests.test_residuals import small_queries
 
 BAG = table("bag", "x", "y")

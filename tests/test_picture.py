@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 from sqlrs.owner.picture import draw
 from sqlrs.residuals.residual import Residuals
-from tests.builders import PATTERNS, atom, pattern, query, table
+from tests.support.builders import PATTERNS, atom, pattern, query, table
 
 SVG = "{http://www.w3.org/2000/svg}"
 

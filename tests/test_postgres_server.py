@@ -13,12 +13,12 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests.postgres_server import PostgresServer, debian_binaries, embedded_binaries
+from tests.support.postgres_server import PostgresServer, debian_binaries, embedded_binaries
 
 ROOT = Path(__file__).parents[1]
 KEEP_RUNNING = """
 import time
-from tests.postgres_server import PostgresServer
+from tests.support.postgres_server import PostgresServer
 server = PostgresServer()
 print(server.url(), server._directory, flush=True)
 time.sleep(600)

@@ -20,7 +20,7 @@ from sqlrs.ledger import MemoryLedger
 from sqlrs.owner.explain import Explanation
 from sqlrs.procedures import Definition
 from sqlrs.settings import Settings
-from tests.builders import table
+from tests.support.builders import table
 
 WITHIN = (
     "SELECT count(*) FROM visit a JOIN visit b ON a.patient = b.patient "
@@ -81,7 +81,7 @@ def test_an_always_false_query_is_0_everywhere_and_reads_nothing(
         # The data must not be read: no snapshot can be had.
         monkeypatch.setattr(db.engine, "snapshot", None)
         answer = db.count(sql, "0.5", error_bars="0.1")
-        assert (answer.value, answer.epsilon) == (0, 0)
+        assert (answer.value, answer.epsilon) == (0, Decimal(0))
         assert answer.error_bars is not None
         assert (answer.error_bars.low, answer.error_bars.high) == (0, 0)
         explained = db.explain(sql)

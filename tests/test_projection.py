@@ -15,8 +15,8 @@ from sqlrs.query import Query
 from sqlrs.residuals.residual import Members, Residuals
 from sqlrs.sensitivity.refined import reached, released_sensitivity
 from sqlrs.sensitivity.residual import residual_sensitivity
-from tests.sql_cases import Case
-from tests.strategies import Features, databases, queries
+from tests.support.sql_cases import Case
+from tests.support.strategies import Features, databases, queries
 
 ROWS = Features(comparisons=True, generals=True)
 WEIGHTS = PolyLaplace(Decimal(1), 5).weights

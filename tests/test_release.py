@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from decimal import Decimal
+from fractions import Fraction
+from typing import Any
 
 import duckdb
 import pytest
@@ -37,9 +39,9 @@ from sqlrs.residuals.residual import Residuals
 from sqlrs.sensitivity.refined import reached, released_sensitivity
 from sqlrs.sensitivity.steps import compile_recursion
 from sqlrs.settings import Request, Settings
-from tests import brute
-from tests.builders import atom, query, table
 from tests.noise.sources import SeededBits
+from tests.support import brute
+from tests.support.builders import atom, query, table
 
 PATH = "SELECT count(*) FROM edge a JOIN edge b ON a.dst = b.src"
 EDGES: list[tuple[object, ...]] = [(1, 2), (2, 3), (3, 1), (1, 3), (3, 4), (4, 1)]
@@ -146,9 +148,7 @@ def test_an_exhausted_budget_reads_nothing(engine: Engine) -> None:
         {"epsilon": "1", "analyst": ""},
     ],
 )
-def test_a_bad_request_charges_and_reads_nothing(
-    engine: Engine, request_: dict[str, object]
-) -> None:
+def test_a_bad_request_charges_and_reads_nothing(engine: Engine, request_: dict[str, Any]) -> None:
     ledger = MemoryLedger()
     watched = Watched(engine, ledger)
     with pytest.raises(SqlrsError):
@@ -314,7 +314,7 @@ def test_no_private_value_in_logs_or_representations(
     assert set(json.loads(answer.to_json())) == public
 
 
-def expected_sensitivity(epsilon: Decimal) -> tuple[int, PolyLaplace, object]:
+def expected_sensitivity(epsilon: Decimal) -> tuple[int, PolyLaplace, Fraction]:
     """The count and sensitivity by brute force over the rows, apart from any SQL."""
     edge = table("edge", "src", "dst", keys=["src dst"])
     path = query(atom(edge, "a", "b"), atom(edge, "b", "c"))
@@ -344,7 +344,7 @@ def test_the_released_noise_has_the_exact_distribution(
     seen = Counter(
         abs(ask(engine, MemoryLedger(), epsilon="1").value - count) for _ in range(draws)
     )
-    scale = mechanism.scale(factor * sensitivity)  # type: ignore[operator]
+    scale = mechanism.scale(factor * sensitivity)
     edges = [0, 1, 2, 3, 4, 6, 8, 12, 20]
     chi = 0.0
     for low, high in zip(edges, [*edges[1:], None], strict=True):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sqlrs.errors import QueryRefused
 from sqlrs.query import Query, Variable
 from sqlrs.residuals.residual import Reading, Residuals, subsets
-from tests.builders import EDGE, PATTERNS, atom, pattern, query, table
+from tests.support.builders import EDGE, PATTERNS, atom, pattern, query, table
 
 BAG = table("bag", "x", "y")
 KEYED = table("keyed", "id", "ref", keys=["id"])

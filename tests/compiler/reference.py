@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 from sqlrs.compiler.functions import FUNCTIONS
@@ -28,7 +27,7 @@ def _listed(names: set[str]) -> str:
 
 def refusals() -> str:
     """Every code with its meaning, its first example and its hint."""
-    examples = {}
+    examples: dict[str, str] = {}
     for block in blocks("refusals.sql"):
         examples.setdefault(block.expected["code"], block.sql)
     parts = []
@@ -44,6 +43,7 @@ def refusals() -> str:
 def filled(page: str) -> str:
     """The page with its generated parts as they must be."""
     for name, text in (("functions", functions()), ("refusals", refusals())):
-        pattern = rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)"
-        page = re.sub(pattern, lambda m, t=text: f"{m[1]}{t}\n{m[2]}", page, flags=re.DOTALL)
+        start, end = f"<!-- {name} -->\n", f"<!-- /{name} -->"
+        before, _, rest = page.partition(start)
+        page = f"{before}{start}{text}\n{end}{rest.partition(end)[2]}"
     return page

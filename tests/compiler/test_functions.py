@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import duckdb
 import psycopg
@@ -87,7 +87,7 @@ def _compiled(condition: str, dialect: str) -> str:
     return " AND ".join(f"({part})" for part in parts)
 
 
-def _same_rows(run: Callable[[str], list[object]], condition: str, dialect: str) -> None:
+def _same_rows(run: Callable[[str], Sequence[object]], condition: str, dialect: str) -> None:
     names = ", ".join(COLUMNS)
     rows = f"SELECT * FROM (VALUES {ROWS}) AS t({names})"
     written = run(f"SELECT * FROM ({rows}) AS t WHERE {condition} AND i IS DISTINCT FROM 99")

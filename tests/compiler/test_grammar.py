@@ -16,9 +16,9 @@ from sqlrs.compiler.lower import lower
 from sqlrs.compiler.parse import parse
 from sqlrs.compiler.source import Source
 from sqlrs.errors import QueryRefused, Span
-from tests import oracle
 from tests.compiler.schema import CATALOG
-from tests.strategies import ALL, databases, load, queries
+from tests.support import sql_cases
+from tests.support.strategies import ALL, databases, load, queries
 
 WIDE = """
 WITH c(x) AS MATERIALIZED (SELECT DISTINCT src FROM main.edge)
@@ -100,7 +100,7 @@ def test_mangled_text_is_refused_or_counted_as_the_engine_counts_it(data: st.Dat
             found = connection.execute(sql).fetchall()
     except DuckDBError:
         return
-    assert found == [(oracle.count(lowered, database.rows),)]
+    assert found == [(sql_cases.count(lowered, database.by_name),)]
 
 
 @given(st.text(max_size=60))

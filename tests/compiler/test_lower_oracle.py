@@ -9,8 +9,8 @@ from sqlrs.compiler.compile import compile_query
 from sqlrs.compiler.lower import lower
 from sqlrs.compiler.parse import parse
 from sqlrs.compiler.simplify import Contradiction
-from tests import oracle
-from tests.strategies import ALL, TinyDatabase, databases, load, queries
+from tests.support import sql_cases
+from tests.support.strategies import ALL, TinyDatabase, databases, load, queries
 
 
 def _counted(database: TinyDatabase, sql: str) -> int:
@@ -28,10 +28,10 @@ def test_the_compiled_query_counts_what_the_sql_counts(data: st.DataObject) -> N
     expected = _counted(database, sql)
 
     lowered = lower(parse(sql, database.catalog), database.catalog)
-    assert oracle.count(lowered, database.rows) == expected
+    assert sql_cases.count(lowered, database.by_name) == expected
 
     compiled = compile_query(sql, database.catalog)
     if isinstance(compiled, Contradiction):
         assert expected == 0
     else:
-        assert oracle.count(compiled, database.rows) == expected
+        assert sql_cases.count(compiled, database.by_name) == expected

@@ -12,9 +12,9 @@ from psycopg import sql as compose
 
 from sqlrs.compiler.lower import lower
 from sqlrs.compiler.parse import parse
-from tests import oracle
-from tests.postgres_server import PostgresServer
-from tests.strategies import ALL, TinyDatabase, databases, queries
+from tests.support import sql_cases
+from tests.support.postgres_server import PostgresServer
+from tests.support.strategies import ALL, TinyDatabase, databases, queries
 
 
 def _counted(connection: psycopg.Connection, database: TinyDatabase, sql: str) -> int:
@@ -46,6 +46,6 @@ def test_the_compiled_query_counts_what_postgres_counts(postgres_server: Postgre
             sql = data.draw(queries(database.catalog, ALL))
             known = replace(database.catalog, dialect="postgres", search_path=("public",))
             lowered = lower(parse(sql, known), known)
-            assert oracle.count(lowered, database.rows) == _counted(connection, database, sql)
+            assert sql_cases.count(lowered, database.by_name) == _counted(connection, database, sql)
 
         check()

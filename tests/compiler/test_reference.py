@@ -15,7 +15,7 @@ from sqlrs.compiler.inline import MAX_TABLES
 from sqlrs.compiler.lower import MAX_COMPARISONS, MAX_INEQUALITIES
 from sqlrs.effort import MAX_ANALYSIS_STEPS, MAX_STEPS
 from tests.compiler.reference import PAGE, filled
-from tests.kept import assert_kept
+from tests.support.kept import assert_kept
 
 TEXT = PAGE.read_text(encoding="utf-8")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.postgres_server import PostgresServer, debian_binaries, embedded_binaries
+from tests.support.postgres_server import PostgresServer, debian_binaries, embedded_binaries
 
 
 @pytest.fixture(scope="session", params=["debian", "embedded"])

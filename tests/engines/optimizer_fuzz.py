@@ -27,7 +27,7 @@ from sqlrs.query import Query
 from sqlrs.residuals.residual import Residuals
 from sqlrs.settings import Settings
 from sqlrs.sql.write import statement_of
-from tests import brute
+from tests.support import brute
 
 _INTEGER = ColumnType(Family.INTEGER, "INTEGER")
 TABLE = Table("t0", (Column("a", _INTEGER), Column("b", _INTEGER)), schema="main")

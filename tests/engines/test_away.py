@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import duckdb
 import psycopg
 import pytest
@@ -10,7 +12,7 @@ import sqlalchemy
 import sqlrs
 from sqlrs.errors import EngineFailed, UsageError
 from sqlrs.ledger import MemoryLedger
-from tests.postgres_server import PostgresServer
+from tests.support.postgres_server import PostgresServer
 
 COUNT = "SELECT count(*) FROM t"
 
@@ -33,13 +35,14 @@ def test_a_closed_database_charges_nothing(
         url = request.getfixturevalue("postgres_db")
         with psycopg.connect(url) as owner:
             owner.execute("CREATE TABLE t (x integer)")
-        target = {
+        openers: dict[str, Callable[[], object]] = {
             "url": lambda: url,
             "connection": lambda: psycopg.connect(url),
             "pool": lambda: sqlalchemy.create_engine(
                 url.replace("postgresql:", "postgresql+psycopg:")
             ),
-        }[kind]()
+        }
+        target = openers[kind]()
     database = sqlrs.connect(target, ledger=ledger)
     database.count(COUNT, "1")
     database.close()

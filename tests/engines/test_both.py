@@ -15,10 +15,10 @@ from sqlrs.compiler.compile import compile_query
 from sqlrs.query import Atom, Constant, Inequality, Query, Term, Variable
 from sqlrs.residuals.residual import Reading, Residual, Residuals, subsets
 from sqlrs.sql.plain import plain
-from tests import brute, strategies
-from tests.builders import atom, query, table
-from tests.engine_fixtures import BothEngines
-from tests.strategies import Draw, Features, TinyDatabase
+from tests.support import brute, strategies
+from tests.support.builders import atom, query, table
+from tests.support.engine_fixtures import BothEngines
+from tests.support.strategies import Draw, Features, TinyDatabase
 
 # The variables of each type, and a constant that occurs.
 _OF_FAMILY: dict[Family, tuple[str, int | str | date]] = {
@@ -103,7 +103,7 @@ def test_plain_residuals_of_random_sql(
         both_engines.scalars(map(plain, every_residual(compiled)))
 
 
-TYPES = {
+TYPES: dict[str, tuple[ColumnType, list[object]]] = {
     "big": (ColumnType(Family.INTEGER, "BIGINT"), [-(2**63), 0, 2**63 - 1]),
     "wide": (ColumnType(Family.DECIMAL, "DECIMAL(38,0)"), [-(10**37), 0, 10**38 - 1]),
     "text": (ColumnType(Family.TEXT, "VARCHAR"), ["", "a", "A", "a ", "ä", "%", "\\n", "'"]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import duckdb
 import psycopg
@@ -10,7 +11,7 @@ import pytest
 
 import sqlrs
 from sqlrs.errors import QueryRefused, UsageError
-from tests.postgres_server import PostgresServer
+from tests.support.postgres_server import PostgresServer
 
 SCHEMAS = """
     CREATE SCHEMA hr; CREATE SCHEMA sales;
@@ -45,7 +46,9 @@ def target(request: pytest.FixtureRequest) -> Iterator[object]:
     [{"public": ["region"]}, {"private": ["region"]}, {"keys": {"region": ["id"]}}],
     ids=["public", "private", "key"],
 )
-def test_a_name_that_fits_several_tables_is_refused(target: object, declared: dict) -> None:
+def test_a_name_that_fits_several_tables_is_refused(
+    target: object, declared: dict[str, Any]
+) -> None:
     with pytest.raises(UsageError, match="several tables") as caught:
         sqlrs.connect(target, **declared)
     assert caught.value.hint == "write one of hr.region, sales.region"

@@ -253,7 +253,12 @@ def test_keys_are_checked_on_the_data(connection: duckdb.DuckDBPyConnection) -> 
             assert caught.value.code == "key_violated"
             assert f"({', '.join(columns)})" in str(caught.value)
             assert SECRET not in caught.value.describe()
-        for keys in ({"t": [["zz"]]}, {"t": [[]]}, {"nothing": [["a"]]}):
+        wrong: list[dict[str, list[list[str]]]] = [
+            {"t": [["zz"]]},
+            {"t": [[]]},
+            {"nothing": [["a"]]},
+        ]
+        for keys in wrong:
             with pytest.raises(UsageError):
                 engine.check_keys(catalog, keys)
 

@@ -10,7 +10,7 @@ import pytest
 
 import sqlrs
 from sqlrs.errors import QueryRefused
-from tests.postgres_server import PostgresServer
+from tests.support.postgres_server import PostgresServer
 
 TABLES = """
     CREATE TABLE a (x integer, s {text}, k integer, d {decimal}, w numeric(38, 3));

@@ -241,7 +241,7 @@ def test_no_text_is_no_query(visits: Path) -> None:
     with connected(visits) as database:
         for ask in (database.explain, database.sql, database.sensitivity):
             with pytest.raises(UsageError, match="not None"):
-                ask(None)
+                ask(None)  # type: ignore[arg-type]
         with pytest.raises(UsageError, match="not None"):
             database.count(None, epsilon=1)  # type: ignore[arg-type]
 

@@ -11,9 +11,9 @@ import pytest
 from sqlrs.residuals.residual import Residuals
 from sqlrs.sql.plain import plain
 from sqlrs.trees.identifiers import identifier
-from tests.builders import atom, query, table
-from tests.engine_fixtures import BothEngines
-from tests.postgres_server import PostgresServer
+from tests.support.builders import atom, query, table
+from tests.support.engine_fixtures import BothEngines
+from tests.support.postgres_server import PostgresServer
 
 ODD = [
     "Mixed", "UPPER", "with space", 'quo"te', "apo'strophe", "semi;colon", "dot.ted", "é", "表",

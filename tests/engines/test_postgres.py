@@ -311,15 +311,19 @@ def test_settings_are_pinned_inside_and_gone_after(any_db: str) -> None:
         assert not connection.autocommit
 
 
+def _status(connection: psycopg.Connection) -> TransactionStatus:
+    return connection.info.transaction_status
+
+
 def test_a_connection_inside_a_transaction_is_refused_and_left_alone(any_db: str) -> None:
     with psycopg.connect(any_db) as connection:
         connection.execute("CREATE TABLE t (a int)")
         with pytest.raises(UsageError, match="transaction"):
             open_engine(connection).catalog()
-        assert connection.info.transaction_status is TransactionStatus.INTRANS
+        assert _status(connection) is TransactionStatus.INTRANS
         connection.commit()
         assert [t.name for t in open_engine(connection).catalog().tables] == ["t"]
-        assert connection.info.transaction_status is TransactionStatus.IDLE
+        assert _status(connection) is TransactionStatus.IDLE
 
 
 def test_other_psycopg_objects_are_refused(any_db: str) -> None:

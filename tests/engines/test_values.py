@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from fractions import Fraction
 from itertools import pairwise, product
 
 import duckdb
@@ -15,7 +16,7 @@ from sqlrs.engines.types import duckdb_type, postgres_type
 from sqlrs.sql.places import Scale, day_number, ranked
 from sqlrs.values import INFINITE_DAY, values_of
 from tests.planning.adapters import Direct
-from tests.special import APART, LINES, Line, Special
+from tests.support.special import APART, LINES, Line, Special
 
 BOTH = [(engine, line) for engine, lines in LINES.items() for line in lines]
 every_line = pytest.mark.parametrize(("engine", "line"), BOTH, ids=lambda v: str(v))
@@ -167,7 +168,7 @@ def test_wide_numbers_are_ranked_with_their_gaps(engines: dict[str, Direct]) -> 
     rows = on.rows(ranked(exp.select(exp.alias_("v", "value")).from_("probe"), Scale.WIDE, 2))
     places = {str(value): int(str(place)) for value, place in rows}
     found = [places[str(v)] for v in values]
-    expected = [3]
+    expected: list[int | Fraction] = [3]
     for one, other in pairwise(values):
         expected.append(expected[-1] + min(other.place - one.place, 3))
     assert found == expected

@@ -13,7 +13,7 @@ import sqlglot
 from sqlrs.engines import versions
 from sqlrs.engines.open import open_engine
 from sqlrs.errors import UsageError
-from tests.oldest import lower_ends
+from tests.support.oldest import lower_ends
 
 PROJECT = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["project"]
 

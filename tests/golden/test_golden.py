@@ -18,11 +18,11 @@ from sqlrs.engines.base import Engine
 from sqlrs.measuring.solver import solve
 from sqlrs.owner.statements import statements
 from sqlrs.planning.external import Solved
-from tests import brute
-from tests.engine_fixtures import BothEngines
 from tests.golden.constructs import CONSTRUCTS, PUBLIC, ROWS, TABLES, Construct
-from tests.kept import assert_kept
-from tests.sql_cases import domain, evaluator
+from tests.support import brute
+from tests.support.engine_fixtures import BothEngines
+from tests.support.kept import assert_kept
+from tests.support.sql_cases import domain, evaluator
 
 FOLDER = Path(__file__).parent
 DIALECTS = ("duckdb", "postgres")

@@ -85,7 +85,7 @@ def test_a_grant_sets_the_cap_and_keeps_what_is_spent(store: StoreLedger) -> Non
     assert store.grant(analyst="ada", epsilon="2").remaining == Decimal("1.25")
     assert store.grant(analyst="ada", epsilon="2").remaining == Decimal("1.25")
     lowered = store.grant(analyst="ada", epsilon="0.5")
-    assert (lowered.spent, lowered.remaining) == (Decimal("0.75"), 0)
+    assert (lowered.spent, lowered.remaining) == (Decimal("0.75"), Decimal(0))
     with pytest.raises(BudgetExhausted, match="has 0 left"):
         store.reserve(charge("0.000001"))
     assert store.grant(analyst="ada", epsilon=0).cap == 0

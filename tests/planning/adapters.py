@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import duckdb
 import psycopg
 from sqlglot import exp
 
-from sqlrs.catalog import Table
+from sqlrs.catalog import Catalog, Table
+from sqlrs.engines.base import one_integer
 from sqlrs.engines.duckdb_optimizers import MISCOUNTING, SETTING
-from tests.special import definition
+from tests.support.special import definition
 
 
 class Direct:
@@ -27,16 +29,21 @@ class Direct:
             connection.execute(f"SET {SETTING} = '{','.join(MISCOUNTING)}'")
 
     def scalar(self, statement: exp.Expression) -> int:
-        [[value]] = self.rows(statement)
-        assert value is not None
-        assert value == int(value)
-        return int(value)
+        return one_integer(self.rows(statement))
 
-    def rows(self, statement: exp.Expression) -> list[tuple[object, ...]]:
+    def rows(self, statement: exp.Expression) -> list[tuple[Any, ...]]:
         return self.run(statement.sql(dialect=self.dialect))
 
-    def run(self, sql: str) -> list[tuple[object, ...]]:
-        return self.connection.execute(sql).fetchall()
+    def run(self, sql: str) -> list[tuple[Any, ...]]:
+        if isinstance(self.connection, duckdb.DuckDBPyConnection):
+            return self.connection.execute(sql).fetchall()
+        return self.connection.execute(sql.encode()).fetchall()
+
+    def catalog(self) -> Catalog:
+        raise NotImplementedError("plans ask for no catalog")
+
+    def interrupt(self) -> None:
+        raise NotImplementedError("plans stop nothing")
 
     def fill(self, table: Table, rows: Iterable[Sequence[object]]) -> None:
         """Create the table anew with the given rows."""
@@ -45,6 +52,6 @@ class Direct:
         self.connection.execute(f"CREATE TABLE {table.name} ({columns})")
         mark = "?" if self.dialect == "duckdb" else "%s"
         marks = ", ".join([mark] * len(table.columns))
-        cursor = self.connection.cursor() if self.dialect == "postgres" else self.connection
         if rows := list(rows):
-            cursor.executemany(f"INSERT INTO {table.name} VALUES ({marks})", rows)
+            insert = f"INSERT INTO {table.name} VALUES ({marks})"
+            self.connection.cursor().executemany(insert, rows)

@@ -10,10 +10,20 @@ from sqlglot import exp
 
 from sqlrs.catalog import Table
 from sqlrs.planning.statistics import Repetition, Statistics
-from sqlrs.query import Atom, Comparison, Constant, Filter, General, Inequality, Query, Variable
+from sqlrs.query import (
+    Atom,
+    Comparison,
+    Constant,
+    Filter,
+    General,
+    Inequality,
+    Query,
+    Term,
+    Variable,
+)
 from sqlrs.residuals.residual import Residual, Residuals
-from tests.builders import INTEGER, table
-from tests.special import Line
+from tests.support.builders import INTEGER, table
+from tests.support.special import Line
 
 NUMBERS = Line(INTEGER, ())
 NAMES = "abcde"
@@ -84,7 +94,7 @@ def queries(draw: st.DrawFn, most_atoms: int = 4, line: Line = NUMBERS) -> Query
 @st.composite
 def atoms_named(draw: st.DrawFn, alias: str, line: Line = NUMBERS) -> Atom:
     of = draw(st.sampled_from(tables(line)))
-    terms = []
+    terms: list[tuple[str, Term]] = []
     for column in of.columns:
         in_key = any(column.name in key for key in of.keys)
         kind = draw(st.integers(0, 9))
@@ -92,14 +102,14 @@ def atoms_named(draw: st.DrawFn, alias: str, line: Line = NUMBERS) -> Atom:
             terms.append((column.name, Constant(draw(st.integers(0, 2)), INTEGER)))
         elif kind > 1 or in_key:
             terms.append((column.name, Variable(draw(st.sampled_from(NAMES)), line.type)))
-    filters = ()
+    filters: tuple[Filter, ...] = ()
     if draw(st.integers(0, 5)) == 0:
-        column = exp.column(draw(st.sampled_from(of.columns)).name)
-        tests = [column.is_(exp.null())]
+        filtered = exp.column(draw(st.sampled_from(of.columns)).name)
+        tests: list[exp.Expression] = [filtered.is_(exp.null())]
         if not line.values:
-            tests.append(exp.LT(this=column, expression=exp.Literal.number(2)))
+            tests.append(exp.LT(this=filtered, expression=exp.Literal.number(2)))
         test = draw(st.sampled_from(tests))
-        filters = (Filter(test, frozenset({column.name})),)
+        filters = (Filter(test, frozenset({filtered.name})),)
     return Atom(alias, of, tuple(terms), filters)
 
 

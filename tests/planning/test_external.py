@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 
 from sqlrs.catalog import ColumnType, Family
 from sqlrs.planning.external import Domain, Sweep, external_plan
+from sqlrs.planning.plan import Plan
 from sqlrs.query import Query
 from sqlrs.residuals.residual import Reading, Residuals, subsets
 from sqlrs.sql.write import statement_of
-from tests import brute
-from tests.builders import DECIMAL, INTEGER, atom, query, table
+from tests.support import brute
+from tests.support.builders import DECIMAL, INTEGER, atom, query, table
 
 DATE = ColumnType(Family.DATE, "DATE")
 VALUES = {
@@ -41,7 +42,7 @@ def load(q: Query, rows: brute.Database) -> None:
             CONNECTION.execute(f"INSERT INTO {each.name} VALUES ({marks})", row)
 
 
-def run(plan: Sweep | Domain) -> int:
+def run(plan: Plan) -> int:
     result = CONNECTION.execute(statement_of(plan, "duckdb").sql(dialect="duckdb")).fetchone()
     assert result is not None
     return int(result[0])
@@ -136,7 +137,12 @@ def test_open_intervals_that_touch_do_not_overlap(strict: bool, expected: int) -
     span = table("span", "low", "high", types={"low": DECIMAL, "high": DECIMAL})
     middle = table("middle", "v", types={"v": DECIMAL})
     pairs = [("x", "z"), ("z", "y")]
-    q = query(atom(span, "x", "y"), atom(middle, "z"), **{"less" if strict else "at_most": pairs})
+    q = query(
+        atom(span, "x", "y"),
+        atom(middle, "z"),
+        less=pairs if strict else (),
+        at_most=() if strict else pairs,
+    )
     load(q, {"span": [(Decimal(0), Decimal(1)), (Decimal(1), Decimal(2))], "middle": []})
     residual = Residuals(q).of(frozenset({0}))
     assert run(Sweep(residual)) == expected

@@ -24,9 +24,9 @@ from sqlrs.noise import PolyLaplace
 from sqlrs.planning.limits import limit
 from sqlrs.residuals.residual import Members, Residual, Residuals
 from sqlrs.sensitivity.refined import is_quick, reached, released_sensitivity
-from tests.builders import EDGE, atom, pattern, query, table
 from tests.planning.adapters import Direct
 from tests.planning.strategies import TABLES, queries, rows_of
+from tests.support.builders import EDGE, atom, pattern, query, table
 
 WEIGHTS = PolyLaplace(parse_epsilon("1"), 5).weights
 
@@ -106,8 +106,8 @@ def folds(residuals: Residuals, snapshot: Direct) -> tuple[Fraction, Fraction]:
     """The bound from all values, and from those that seemed enough."""
     fold, engine = fold_of(residuals), Engine(snapshot)
     wanted = (*residuals.required, *reached(residuals))
-    everything = measure(engine, residuals, wanted)  # type: ignore[arg-type]
-    enough = Measurements(engine).enough(residuals, wanted, fold)  # type: ignore[arg-type]
+    everything = measure(engine, residuals, wanted)
+    enough = Measurements(engine).enough(residuals, wanted, fold)
     assert enough.count == everything.count
     return fold(everything.values), fold(enough.values)
 
@@ -146,9 +146,9 @@ def test_small_residuals_of_dense_data_are_left_out(
     listen: Progress = lambda *event: heard.append(event)  # noqa: E731
     wanted = (*residuals.required, *reached(residuals))
     fold, engine = fold_of(residuals), Engine(clique)
-    limited = Measurements(engine, progress=listen)  # type: ignore[arg-type]
+    limited = Measurements(engine, progress=listen)
     enough = limited.enough(residuals, wanted, fold)
-    everything = measure(engine, residuals, wanted)  # type: ignore[arg-type]
+    everything = measure(engine, residuals, wanted)
     assert fold(enough.values) == fold(everything.values)
     assert rounds[0][0] == residuals.query.everything
     assert len(rounds) == 1 and len(rounds[0]) < len(heard)

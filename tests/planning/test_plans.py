@@ -26,12 +26,12 @@ from sqlrs.planning.statistics import Statistics
 from sqlrs.query import Inequality, Query, Variable
 from sqlrs.residuals.residual import Residuals
 from sqlrs.sql.factorised import Statement
-from sqlrs.sql.leaves import column_names
 from sqlrs.sql.write import statement_of
-from tests import brute
-from tests.builders import EDGE, INTEGER, PATTERNS, atom, pattern, query, table
-from tests.kept import assert_kept
+from sqlrs.trees.naming import column_names
 from tests.planning.adapters import Direct
+from tests.support import brute
+from tests.support.builders import EDGE, INTEGER, PATTERNS, atom, pattern, query, table
+from tests.support.kept import assert_kept
 
 GOLDEN = Path(__file__).parent / "golden"
 SHAPES = {

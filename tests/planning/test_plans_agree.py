@@ -18,11 +18,11 @@ from sqlrs.planning.statistics import Repetition, Statistics
 from sqlrs.residuals import isomorphism
 from sqlrs.residuals.residual import Residuals
 from sqlrs.sql.write import statement_of
-from tests import brute
-from tests.builders import EDGE, PATTERNS, atom, pattern, query, table
 from tests.planning.adapters import Direct
 from tests.planning.strategies import Case, cases
-from tests.special import LINES, Line
+from tests.support import brute
+from tests.support.builders import EDGE, PATTERNS, atom, pattern, query, table
+from tests.support.special import LINES, Line
 
 SHAPES = {
     **PATTERNS,
@@ -75,8 +75,8 @@ def test_patterns_under_any_statistics(name: str, keyed: bool, on_duckdb: Direct
         else table("any_edge", "src", "dst", nullable="src dst")
     )
     rng = random.Random(name)
-    rows = [(rng.randrange(5), rng.randrange(4)) for _ in range(24)]
-    rows = sorted(set(rows)) if keyed else [*rows, *rows[:8], (None, 1), (2, None)]
+    drawn = [(rng.randrange(5), rng.randrange(4)) for _ in range(24)]
+    rows = sorted(set(drawn)) if keyed else [*drawn, *drawn[:8], (None, 1), (2, None)]
     on_duckdb.fill(edge, rows)
     residuals = Residuals(pattern(SHAPES[name], of=edge))
     wanted = [residuals.of(residuals.query.everything), *residuals.undecided(residuals.required)]

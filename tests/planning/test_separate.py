@@ -20,9 +20,9 @@ from sqlrs.planning.statistics import Statistics
 from sqlrs.residuals.residual import Residual, Residuals
 from sqlrs.sql import plain as emit
 from sqlrs.sql.write import statement_of
-from tests.builders import EDGE, atom, query, table
 from tests.planning.adapters import Direct
 from tests.planning.strategies import TABLES, rows_of
+from tests.support.builders import EDGE, atom, query, table
 
 BOW_TIE = [atom(EDGE, *p) for p in ("xa", "ab", "bx", "xc", "cd", "dx")]
 
@@ -55,7 +55,7 @@ def open_flowers(draw: st.DrawFn) -> Residual:
         if kind == "leaf":
             ways = [draw(st.permutations(ends))]
         else:
-            ways = [("x", f"a{i}"), (f"a{i}", f"b{i}")]
+            ways = [["x", f"a{i}"], [f"a{i}", f"b{i}"]]
             names.append(f"a{i}")
         petals += [atom(draw(tables), *way) for way in ways]
         closing.append(atom(draw(tables), *ends))

@@ -20,8 +20,8 @@ from sqlrs.planning.solvable import solvable, understood
 from sqlrs.query import General, Query, Variable
 from sqlrs.residuals.residual import Reading, Residual, Residuals
 from sqlrs.sql.write import statement_of
-from tests import brute
-from tests.builders import DECIMAL, INTEGER, TEXT, atom, query, table
+from tests.support import brute
+from tests.support.builders import DECIMAL, INTEGER, TEXT, Side, atom, query, table
 
 DATE = ColumnType(Family.DATE, "DATE")
 R = table("r", "x", "y", nullable="x y")
@@ -92,7 +92,7 @@ def problems(draw: st.DrawFn) -> tuple[Query, brute.Database]:
         (condition(draw(st.sampled_from(TEXTS))), draw(st.sampled_from(crossing)))
         for _ in range(draw(st.integers(1, 3)))
     ]
-    pairs = [tuple(c.split()) for c in crossing]
+    pairs: list[tuple[Side, Side]] = [(x, z) for x in inside for z in outside]
     less = draw(st.lists(st.sampled_from(pairs + [(z, x) for x, z in pairs]), max_size=1))
     distinct = draw(st.sampled_from([None, "a", "b", "a b"]))
     value = st.one_of(st.none(), st.integers(-4, 4), st.integers(0, 4))

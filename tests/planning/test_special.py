@@ -1,12 +1,13 @@
 """Special values in sweeps, domains and solved residuals, on both engines, against brute force.
 
-The oracle reads order and equality from tests.special, never from sqlrs.values.
+The oracle reads order and equality from tests.support.special, never from sqlrs.values.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import combinations
+from typing import Any
 
 import duckdb
 import psycopg
@@ -24,10 +25,10 @@ from sqlrs.query import Query
 from sqlrs.residuals.residual import Reading, Residual, Residuals, subsets
 from sqlrs.sql import places
 from sqlrs.sql.write import statement_of
-from tests import brute
-from tests.builders import INTEGER, atom, query, table
 from tests.planning.adapters import Direct
-from tests.special import APART, LINES, Line, Special
+from tests.support import brute
+from tests.support.builders import INTEGER, atom, query, table
+from tests.support.special import APART, LINES, Line, Special
 
 DAYS = {"duckdb": ColumnType(Family.DATE, "DATE"), "postgres": ColumnType(Family.DATE, "date")}
 EVERY = [(engine, line) for engine, lines in LINES.items() for line in lines]
@@ -121,14 +122,14 @@ def test_equal_to_brute_force(
             assert on.scalar(statement_of(Domain(residual), "duckdb")) == expected
 
 
-def between(kind: ColumnType, **more: object) -> Query:
+def between(kind: ColumnType, **more: Any) -> Query:
     """The issue's shape: a.x < m.z and m.z < a.v."""
     a = table("a", "id", "x", "v", keys=["id"], types={"x": kind, "v": kind})
     m = table("m", "z", "y", types={"z": kind, "y": kind})
-    return query(atom(a, "id", "x", "v"), atom(m, "z", "y"), **more)  # type: ignore[arg-type]
+    return query(atom(a, "id", "x", "v"), atom(m, "z", "y"), **more)
 
 
-SHAPES = {
+SHAPES: dict[str, dict[str, Any]] = {
     "rows": {"less": [("x", "z"), ("z", "v")]},
     "distinct": {"less": [("x", "z"), ("z", "v")], "distinct": "id"},
     "chain": {"less": [("x", "z"), ("z", "y")], "at_most": [("y", "v")]},

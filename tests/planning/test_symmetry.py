@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import duckdb
 import psycopg
@@ -23,8 +24,18 @@ from sqlrs.query import Query, Variable
 from sqlrs.residuals.residual import Residual, Residuals
 from sqlrs.sql import plain as emit
 from sqlrs.sql.write import statement_of
-from tests.builders import DECIMAL, EDGE, INTEGER, PATTERNS, TEXT, atom, pattern, query, table
 from tests.planning.adapters import Direct
+from tests.support.builders import (
+    DECIMAL,
+    EDGE,
+    INTEGER,
+    PATTERNS,
+    TEXT,
+    atom,
+    pattern,
+    query,
+    table,
+)
 
 KEYED = table("keyed", "src", "dst", keys=["src dst"])
 BAG = table("bag", "src", "dst", "kind", nullable="src dst kind")
@@ -135,7 +146,7 @@ REPEATS = st.shared(st.sampled_from([1, 1, 2]), key="repeats")
 
 @st.composite
 def rows_of(draw: st.DrawFn, of: Table) -> list[tuple[object, ...]]:
-    values = st.integers(8, 12) if of.keys else NUMBERS
+    values: st.SearchStrategy[Any] = st.integers(8, 12) if of.keys else NUMBERS
     if of is NAMED:
         values = values.map(str)
     columns = [values, values] + [st.sampled_from([None, 1, 2])] * (len(of.columns) - 2)
@@ -143,7 +154,7 @@ def rows_of(draw: st.DrawFn, of: Table) -> list[tuple[object, ...]]:
     return sorted(set(rows)) if of.keys else rows
 
 
-def check(whole: Query, of: Table, rows: list[tuple[object, ...]], snapshot: Direct) -> None:
+def check(whole: Query, of: Table, rows: Sequence[tuple[object, ...]], snapshot: Direct) -> None:
     snapshot.fill(of, rows)
     residual = everything(whole)
     total = ordered(Problem.of(residual), PLANNER)

@@ -18,9 +18,9 @@ from sqlrs.planning.plan import Factorised, Plan, Pruned
 from sqlrs.residuals.residual import Residuals
 from sqlrs.sql import plain as emit
 from sqlrs.sql.together import Stepped, batches, together
-from tests.builders import EDGE, PATTERNS, atom, pattern, query
 from tests.planning.adapters import Direct
 from tests.planning.strategies import TABLES, queries, rows_of, statistics
+from tests.support.builders import EDGE, PATTERNS, atom, pattern, query
 
 
 @pytest.fixture(scope="module", autouse=True)

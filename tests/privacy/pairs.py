@@ -35,8 +35,8 @@ from sqlrs.sensitivity.residual import residual_sensitivity
 from sqlrs.sensitivity.steps import compile_recursion
 from sqlrs.sensitivity.weights import Weights
 from sqlrs.settings import Settings
-from tests.brute import keys_hold
-from tests.special import definition
+from tests.support.brute import keys_hold
+from tests.support.special import definition
 
 Rows = tuple[tuple[Any, ...], ...]
 Identity = tuple[str | None, str]
@@ -103,6 +103,12 @@ class _Snapshot:
 
     def rows(self, statement: exp.Expression) -> list[Row]:
         return self.world.connection.execute(statement.sql(dialect="duckdb")).fetchall()
+
+    def catalog(self) -> Catalog:
+        raise NotImplementedError("what is measured is compiled already")
+
+    def interrupt(self) -> None:
+        raise NotImplementedError("nothing here runs long")
 
 
 @dataclass(frozen=True)

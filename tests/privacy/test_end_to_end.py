@@ -25,8 +25,8 @@ from sqlrs.sensitivity.feasible import RoleFamily, role_families
 from sqlrs.settings import Settings
 from sqlrs.sql.write import statement_of
 from tests.privacy.pairs import Contents, Pipeline, World, neighbours
-from tests.special import DAYS, DUCKDB, Line
-from tests.strategies import ALL, databases, queries
+from tests.support.special import DAYS, DUCKDB, Line
+from tests.support.strategies import ALL, databases, queries
 
 INTEGER = ColumnType(Family.INTEGER, "INTEGER")
 DECIMAL = ColumnType(Family.DECIMAL, "DECIMAL(18,3)")
@@ -350,7 +350,7 @@ def test_a_predicate_between_unjoined_tables_counts(
     catalog = Catalog("duckdb", (table("r", "a"),))
     sql = f"SELECT count(*) FROM r x, r y WHERE {condition}"
     pipeline = Pipeline(sql, catalog, Settings(plan="plain", max_external=max_external))
-    contents = {(None, "r"): ((0,), (0,), (1,), (3,))}
+    contents: Contents = {(None, "r"): ((0,), (0,), (1,), (3,))}
     assert not failures(world, pipeline, catalog, contents, VALUES, most=50)
 
 
@@ -388,14 +388,14 @@ def test_a_count_without_a_predicate_is_seen(world: World) -> None:
             return replace(super().of(members), inequalities=frozenset())
 
     pipeline.residuals = Forgetful(pipeline.residuals.query)
-    contents = {(None, "r"): ((0,), (1,))}
+    contents: Contents = {(None, "r"): ((0,), (1,))}
     assert "count" in failures(world, pipeline, catalog, contents, VALUES, most=50)
 
 
 def test_a_bag_that_is_taken_for_a_set_is_seen(world: World) -> None:
     bag, keyed = (Catalog("duckdb", (t,)) for t in (table("r", "a"), table("r", "a", "a")))
     pipeline = Pipeline("SELECT count(*) FROM r x JOIN r y ON x.a = y.a", keyed)
-    contents = {(None, "r"): ((0,), (0,), (0,))}
+    contents: Contents = {(None, "r"): ((0,), (0,), (0,))}
     assert "local" in failures(world, pipeline, bag, contents, VALUES, most=50)
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.postgres_server import PostgresServer
 from tests.procedures.desk import Desk
+from tests.support.postgres_server import PostgresServer
 
 EDGES = [(a, b) for a in range(6) for b in range(6) if a != b and (a + b) % 4]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, LiteralString, cast
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 import psycopg
@@ -15,7 +15,7 @@ from psycopg import sql
 from sqlrs.database import connect
 from sqlrs.procedures import Definition, Grants
 from sqlrs.procedures.install import install
-from tests.postgres_server import PostgresServer
+from tests.support.postgres_server import PostgresServer
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 PASSWORD = "correct horse"
@@ -48,7 +48,7 @@ class Desk:
     def run(self, statement: str, role: str | None = None) -> list[tuple[Any, ...]]:
         """Run one statement in a session of its own."""
         with self.session(role) as connection:
-            cursor = connection.execute(cast(LiteralString, statement))
+            cursor = connection.execute(statement.encode())
             return cursor.fetchall() if cursor.description else []
 
     def analyst(self, name: str) -> str:

@@ -15,8 +15,8 @@ from psycopg.conninfo import make_conninfo
 from ruamel.yaml import YAML
 
 from sqlrs.procedures.statistics import warnings
-from tests.postgres_server import PostgresServer, find_binaries
 from tests.procedures.desk import PASSWORD, Desk
+from tests.support.postgres_server import PostgresServer, find_binaries
 
 ROOT = Path(__file__).parents[2]
 # Where the command sqlrs is, then what the shell needs.
@@ -93,7 +93,7 @@ def test_the_demo_answers(tmp_path: Path) -> None:
         }
 
         def run(script: str) -> None:
-            command = ["sh", ROOT / "docker" / script]
+            command: list[str | Path] = ["sh", ROOT / "docker" / script]
             subprocess.run(command, env=environment, check=True, cwd=ROOT, capture_output=True)
 
         desk = Desk(server, url)

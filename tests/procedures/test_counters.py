@@ -14,10 +14,10 @@ import pytest
 from psycopg import errors
 
 from sqlrs.procedures.install import balances
-from tests import postgres_server
-from tests.postgres_server import PostgresServer, find_binaries
 from tests.procedures.conftest import EDGES
 from tests.procedures.desk import Desk
+from tests.support import postgres_server
+from tests.support.postgres_server import PostgresServer, find_binaries
 
 COUNTER = "(SELECT spent FROM sqlrs.budgets WHERE kind = 'analyst')"
 OUTRAGEOUS = ["902", "903"]

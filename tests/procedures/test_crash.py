@@ -15,9 +15,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests.postgres_server import PostgresServer
 from tests.procedures.conftest import EDGES
 from tests.procedures.desk import Desk
+from tests.support.postgres_server import PostgresServer
 
 ROOT = Path(__file__).parents[2]
 SEED = 20261116
@@ -53,8 +53,10 @@ def crashing() -> Iterator[Desk]:
 def answers_before_the_kill(desk: Desk, victim: str, draw: random.Random) -> int:
     """Let a client ask until it, or its server process, is killed; how many answers it saw."""
     command = [sys.executable, "-c", CLIENT, desk.url_of("ada")]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
-    with subprocess.Popen(command, cwd=ROOT, **pipes) as client:  # type: ignore[call-overload]
+    with subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as client:
+        assert client.stdout is not None
         ready, backend = client.stdout.readline().split()
         assert ready == "ready"
         assert client.stdout.readline().startswith("answer")

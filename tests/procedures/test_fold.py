@@ -20,10 +20,10 @@ from sqlrs.query import Query
 from sqlrs.residuals.residual import Residuals
 from sqlrs.sensitivity.refined import choose_method, refined_sensitivity
 from sqlrs.sensitivity.steps import compile_recursion
-from tests.builders import PATTERNS, atom, pattern, query, table
 from tests.procedures.desk import Connection, Desk
 from tests.sensitivity.random_queries import Case, cases
 from tests.sensitivity.shapes import shapes
+from tests.support.builders import PATTERNS, atom, pattern, query, table
 
 Start = tuple[int | Decimal | None, ...]
 CALL = (

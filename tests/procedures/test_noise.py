@@ -15,8 +15,8 @@ from sqlrs.noise.randomness import EXTENSION_BITS
 from tests.noise.oracle import deviation_allowed
 from tests.noise.sources import ScriptedBits
 from tests.noise.test_polylaplace_sampler import largest_gap
-from tests.postgres_server import PostgresServer
 from tests.procedures.desk import Connection, Desk
+from tests.support.postgres_server import PostgresServer
 
 FULL = 2**EXTENSION_BITS
 SAMPLES = 4_000

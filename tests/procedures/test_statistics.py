@@ -12,8 +12,8 @@ from psycopg import errors
 from sqlrs.database import connect
 from sqlrs.errors import EngineFailed
 from sqlrs.procedures.statistics import hide, hide_script, warnings
-from tests.postgres_server import find_binaries
 from tests.procedures.desk import TRIANGLES, Desk, ask
+from tests.support.postgres_server import find_binaries
 
 FORCED = ("enable_seqscan", "enable_bitmapscan", "enable_hashjoin", "enable_mergejoin")
 READ_OFF = [

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import time
 
-from tests.postgres_server import PostgresServer
+from tests.support.postgres_server import PostgresServer
 
 
 class MortalServer(PostgresServer):

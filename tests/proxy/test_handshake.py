@@ -102,7 +102,7 @@ def test_protocol_versions(version: int, minor: int, negotiated: bool) -> None:
 
 
 def test_unknown_protocol_options_are_named_back() -> None:
-    steps = machine().receive(startup(user="user", **{"_pq_.future": "1"}))
+    steps = machine().receive(startup(3 << 16, user="user", **{"_pq_.future": "1"}))
     assert steps[0] == Send(pack(b"v", int32(3 << 16), int32(1), cstring("_pq_.future")))
 
 

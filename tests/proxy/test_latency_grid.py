@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import psycopg
@@ -31,7 +32,7 @@ Look = Callable[[psycopg.Connection], object]
 
 
 @contextmanager
-def _proxy(folder: Path, grid: float, **changes: object) -> Iterator[RunningProxy]:
+def _proxy(folder: Path, grid: float, **changes: Any) -> Iterator[RunningProxy]:
     connection = duckdb.connect()
     connection.execute("CREATE TABLE edge AS SELECT i AS src, i + 1 AS dst FROM range(100) t(i)")
     connection.execute("CREATE TABLE number AS SELECT unnest(range(5000)) AS n")

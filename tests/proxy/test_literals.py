@@ -21,7 +21,9 @@ def one(oid: int, value: bytes | None, binary: bool = False) -> exp.Expression:
     sql = inline("SELECT count(*) FROM t WHERE a = $1", [oid], [value], [int(binary)])
     equals = parse_one(sql, read="postgres").find(exp.EQ)
     assert equals is not None
-    return equals.expression
+    right = equals.expression
+    assert isinstance(right, exp.Expression)
+    return right
 
 
 def sql_of(oid: int, value: bytes | None, binary: bool = False) -> str:
@@ -168,7 +170,7 @@ def test_moments_are_read_as_postgresql_reads_them(oid: int, text: str, postgres
     assert same == (True,)
 
 
-LISTS: list[tuple[int, object]] = [
+LISTS: list[tuple[int, list[object]]] = [
     (1016, [1, 2, -3]),
     (1016, [4]),
     (1016, []),

@@ -15,7 +15,6 @@ import psycopg
 import pytest
 
 from sqlrs.ledger.base import RELEASED
-from tests.postgres_server import PostgresServer
 from tests.proxy.books import Received, check_books
 from tests.proxy.load import (
     EPSILON,
@@ -26,6 +25,7 @@ from tests.proxy.load import (
     load,
     proxy_process,
 )
+from tests.support.postgres_server import PostgresServer
 
 ANALYSTS = [f"analyst{n}" for n in range(20)]
 

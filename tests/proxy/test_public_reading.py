@@ -21,8 +21,8 @@ from sqlrs.ledger.store import StoreLedger
 from sqlrs.proxy.config import Limits
 from sqlrs.proxy.library import LibraryBackend
 from sqlrs.proxy.policy.public_reading import public_reading
-from tests.postgres_server import PostgresServer
 from tests.proxy.harness import PASSWORD, RunningProxy, running_proxy
+from tests.support.postgres_server import PostgresServer
 
 REGIONS = [(1, "Åland", 2.5), (2, "bay, 'east'", None), (3, None, -1.0), (4, 'say "no"', 0.0)]
 SCHEMA = """

@@ -22,7 +22,7 @@ from sqlrs.sensitivity import refined
 from sqlrs.sensitivity.residual import residual_sensitivity
 from sqlrs.sensitivity.steps import compile_recursion
 from sqlrs.sensitivity.weights import Weights
-from tests import brute
+from tests.support import brute
 
 Row = tuple[object, ...]
 Rows = tuple[Row, ...]

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TypeVar
 
 from hypothesis import strategies as st
 
 from sqlrs.catalog import Table
 from sqlrs.query import Atom, Query
-from tests import brute
-from tests.builders import atom, query, table
 from tests.sensitivity.exhaustive import Rows, Shape
+from tests.support import brute
+from tests.support.builders import Side, atom, query, table
 
 
 @dataclass(frozen=True)
@@ -63,13 +64,17 @@ def _atoms(draw: st.DrawFn, tables: list[Table], names: list[str]) -> Atom:
     return atom(of, *(draw(term) for _ in of.columns))
 
 
+Drawn = TypeVar("Drawn")
+
+
 @st.composite
 def _queries(draw: st.DrawFn, atoms: list[Atom]) -> Query:
     names = sorted({v.name for a in atoms for v in a.variables})
     pairs = [(x, y) for x in names for y in names if x < y]
-    ordered = [(x, y) for x in names for y in names if x != y] + [(x, 1) for x in names]
+    ordered: list[tuple[Side, Side]] = [(x, y) for x in names for y in names if x != y]
+    ordered += [(x, 1) for x in names]
 
-    def some(items: list[tuple[str, str]] | list[tuple[str, object]], most: int) -> list[object]:
+    def some(items: list[Drawn], most: int) -> list[Drawn]:
         return draw(st.lists(st.sampled_from(items), max_size=most)) if items else []
 
     compared = draw(st.booleans())

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any
 
 from sqlrs.catalog import Table
 from sqlrs.residuals.residual import Reading
-from tests.builders import DECIMAL, atom, pattern, query, table
 from tests.sensitivity.exhaustive import Shape
+from tests.support.builders import DECIMAL, atom, pattern, query, table
 
 FAST = (Fraction(1, 2),)
 EDGE = table("edge", "src", "dst", keys=["src dst"])
@@ -131,7 +132,7 @@ def with_predicates() -> list[Shape]:
     one = [table(name, "v") for name in "abcd"]
     two = table("t", "v", "w")
     decimal = table("f", "v", types={"v": DECIMAL})
-    tests = {"values": (0, 1, 2), "most": 2}
+    tests: dict[str, Any] = {"values": (0, 1, 2), "most": 2}
     return [
         Shape(
             "x≠y beside w",

@@ -20,8 +20,8 @@ from sqlrs.sensitivity.elastic import (
     stability,
 )
 from sqlrs.sensitivity.weights import Weights
-from tests import brute, graphs
-from tests.builders import EDGE, PATTERNS, atom, pattern, query, table
+from tests.support import brute, graphs
+from tests.support.builders import EDGE, PATTERNS, atom, pattern, query, table
 
 WEIGHTS = Weights.from_beta(Fraction("0.1"))
 

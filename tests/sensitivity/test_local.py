@@ -7,8 +7,8 @@ import pytest
 from sqlrs.residuals.residual import Residuals, subsets
 from sqlrs.sensitivity.bound import Bound
 from sqlrs.sensitivity.local import local_bound
-from tests import brute
-from tests.builders import atom, pattern, query, table
+from tests.support import brute
+from tests.support.builders import atom, pattern, query, table
 
 R, S = table("r", "x"), table("s", "x", "y")
 

@@ -19,10 +19,10 @@ from sqlrs.query import Atom, Predicate, Query, Variable
 from sqlrs.residuals import residual as residuals_module
 from sqlrs.residuals.residual import Members, Residual, Residuals, closure
 from sqlrs.sensitivity import feasible, refined, steps
-from tests import brute
-from tests.builders import atom, pattern, query, table
 from tests.sensitivity.exhaustive import Evaluate, Rows, Shape, Values, check, definition
 from tests.sensitivity.shapes import BAG, EDGE, NODE, shapes
+from tests.support import brute
+from tests.support.builders import atom, pattern, query, table
 
 FAST = (Fraction(1, 2),)
 BY_NAME = {shape.name: shape for shape in shapes()}

@@ -33,10 +33,10 @@ from sqlrs.sensitivity.refined import (
 from sqlrs.sensitivity.residual import residual_sensitivity
 from sqlrs.sensitivity.steps import compile_recursion, components
 from sqlrs.sensitivity.weights import Weights
-from tests import brute
-from tests.builders import EDGE, INTEGER, PATTERNS, atom, pattern, query, table
 from tests.sensitivity.exhaustive import Shape, check
 from tests.sensitivity.shapes import several_tables, shapes
+from tests.support import brute
+from tests.support.builders import EDGE, INTEGER, PATTERNS, atom, pattern, query, table
 
 SHARED = Path(__file__).parents[3] / "shared"
 BAG = table("edge", "src", "dst")
@@ -201,6 +201,7 @@ def agrees(
         (place.get(c.left, c.left), place.get(c.right, c.right), c.strict)
         for c in residual.comparisons
     }
+    # Equal types are compared, so that any of them does.
     constants = {
         t for c in residual.comparisons for t in (c.left, c.right) if isinstance(t, Constant)
     } | {t for t in place if isinstance(t, Constant)}
@@ -208,7 +209,7 @@ def agrees(
         (place.get(a, a), place.get(b, b), True)
         for a in constants
         for b in constants
-        if a.value < b.value
+        if a.value < b.value  # type: ignore[operator]
     }
     # The closure of the order: strict as soon as one step is.
     for _ in range(len(edges) + 1):

@@ -17,8 +17,8 @@ from sqlrs.sensitivity.bound import Bound
 from sqlrs.sensitivity.residual import Groups, groups, growths, residual_sensitivity
 from sqlrs.sensitivity.search import last_useful
 from sqlrs.sensitivity.weights import Weights
-from tests import brute
-from tests.builders import EDGE, atom, pattern, query, table
+from tests.support import brute
+from tests.support.builders import EDGE, atom, pattern, query, table
 
 Values = Mapping[Members, int]
 
@@ -115,9 +115,8 @@ def test_six_atoms_on_three_tables(beta: str, step: int, last: int) -> None:
     polynomials = [list(p.items()) for p in expanded(residuals, values)]
 
     def at(x: int, y: int, z: int) -> Fraction:
-        return weights[x + y + z] * max(
-            sum(c * x**i * y**j * z**k for (i, j, k), c in p) for p in polynomials
-        )
+        most = max(sum(c * x**i * y**j * z**k for (i, j, k), c in p) for p in polynomials)
+        return weights[x + y + z] * Fraction(most)
 
     # A grid over the whole range, then every vector around the best of the grid.
     grid = list(product(range(0, last, step), repeat=3))

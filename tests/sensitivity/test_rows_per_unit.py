@@ -17,8 +17,8 @@ from sqlrs.sensitivity.refined import reached, refined_sensitivity, released_sen
 from sqlrs.sensitivity.residual import residual_sensitivity
 from sqlrs.sensitivity.steps import compile_recursion
 from sqlrs.sensitivity.weights import Weights
-from tests import brute
-from tests.builders import EDGE, atom, pattern, query, table
+from tests.support import brute
+from tests.support.builders import EDGE, atom, pattern, query, table
 
 Edge = tuple[int, int]
 Rows = tuple[tuple[object, ...], ...]

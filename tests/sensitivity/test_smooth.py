@@ -22,8 +22,8 @@ from sqlrs.sensitivity.smooth import (
     triangle_sensitivity,
 )
 from sqlrs.sensitivity.weights import Weights
-from tests import brute, graphs
-from tests.builders import EDGE, atom, pattern, query, table
+from tests.support import brute, graphs
+from tests.support.builders import EDGE, atom, pattern, query, table
 
 WEIGHTS = Weights.from_beta(Fraction("0.1"))
 TRIANGLE = Triangle(EDGE, "src", "dst")

@@ -8,7 +8,7 @@ import sys
 import traceback
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, TextIO
 
 import sqlrs.cli
 
@@ -60,12 +60,12 @@ def _code_of(call: Call) -> int:
         for module in [m for m in sys.modules if m.startswith("sqlrs.proxy")]:
             del sys.modules[module]
         sys.modules[name] = None  # type: ignore[assignment]
-    sys.stdin = None  # type: ignore[assignment]
+    sys.stdin = None
     if call.stdin is not None:
         Path("in").write_bytes(call.stdin)
         sys.stdin = open("in", encoding="utf-8")  # noqa: SIM115
-    sys.stdout = _stream(1, call.stdout, "out")  # type: ignore[assignment]
-    sys.stderr = _stream(2, call.stderr, "err")  # type: ignore[assignment]
+    sys.stdout = _stream(1, call.stdout, "out")
+    sys.stderr = _stream(2, call.stderr, "err")
     sys.argv = ["sqlrs", *(os.fsdecode(argument) for argument in call.arguments)]
     try:
         sqlrs.cli.main()
@@ -78,11 +78,12 @@ def _code_of(call: Call) -> int:
         return code
     except BaseException:
         traceback.print_exc()
-        sys.stderr.flush()
+        if sys.stderr is not None:
+            sys.stderr.flush()
     return 98
 
 
-def _stream(number: int, kind: str, name: str) -> object:
+def _stream(number: int, kind: str, name: str) -> TextIO | None:
     if kind == "closed":
         os.close(number)
         return None

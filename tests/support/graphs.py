@@ -10,7 +10,7 @@ import duckdb
 import pytest
 from sqlglot import exp
 
-_DATA = Path(__file__).parents[2] / "shared"
+_DATA = Path(__file__).parents[3] / "shared"
 QUICK = ["HepTh", "GrQc"]
 LARGE = ["CondMat", "AstroPh", "HepPh"]
 GRAPHS = [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in LARGE)]

@@ -1,8 +1,9 @@
 """Random SQL on random data as values: what the brute-force oracle needs to judge compiled SQL.
 
-`evaluator` makes an `Evaluate` for `tests.brute`: the opaque conditions of a compiled query are
-trees, whose truth on given values is asked of DuckDB, value by value. `domain` gives every external
-variable values enough, also for texts and arithmetic. `Case.of` compiles SQL against an engine.
+`evaluator` makes an `Evaluate` for `tests.support.brute`: the opaque conditions of a compiled query
+are trees, whose truth on given values is asked of DuckDB, value by value. `domain` gives every
+external variable values enough, also for texts and arithmetic. `Case.of` compiles SQL against an
+engine.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ from sqlrs.query import Constant, Query, Variable
 from sqlrs.residuals.residual import Members, Residuals
 from sqlrs.sensitivity.refined import reached
 from sqlrs.settings import Settings
-from tests import brute
-from tests.special import DAYS, Special, place_of
-from tests.strategies import Row, TinyDatabase
+from tests.support import brute
+from tests.support.special import DAYS, Special, place_of
+from tests.support.strategies import Row, TinyDatabase
 
 TOGETHER = 3
 _TYPES = {
@@ -96,6 +97,11 @@ def _connection() -> duckdb.DuckDBPyConnection:
     return duckdb.connect(config={"threads": 1})
 
 
+def count(query: Query, database: brute.Database) -> int:
+    """The count of a compiled query by brute force, its opaque conditions asked of DuckDB."""
+    return brute.count(query, database, evaluate=evaluator(query))
+
+
 def domain(query: Query, database: brute.Database, *, wide: int = 0) -> brute.Domain:
     """Every value that can make a difference; ``wide`` adds integers for arithmetic.
 
@@ -111,7 +117,8 @@ def domain(query: Query, database: brute.Database, *, wide: int = 0) -> brute.Do
             near = {v + n for v in occurring for n in range(-TOGETHER, TOGETHER + 1)}
             found: list[object] = sorted({*near, *(range(-wide, wide + 1) if wide else ())})
         elif any(isinstance(v, Special) for v in occurring):
-            places = {place_of(v) + n for v in occurring for n in range(-TOGETHER, TOGETHER + 1)}
+            known = {place for v in occurring if (place := place_of(v)) is not None}
+            places = {place + n for place in known for n in range(-TOGETHER, TOGETHER + 1)}
             found = [Special("?", place, True) for place in sorted(places)]
         elif family is Family.DATE:
             steps = [timedelta(days=n) for n in range(-TOGETHER, TOGETHER + 1)]
@@ -132,7 +139,7 @@ def _occurring(query: Query, database: brute.Database, family: Family) -> list[A
         if term.type.family is family
         for row in database[atom.table.label]
     }
-    constants = {
+    constants: set[Any] = {
         side.value
         for p in query.comparisons
         for side in (p.left, p.right)
@@ -140,7 +147,7 @@ def _occurring(query: Query, database: brute.Database, family: Family) -> list[A
     }
     if family is Family.FLOAT:
         constants = {float(str(value)) for value in constants}
-    return sorted((found | constants) - {None})  # type: ignore[type-var]
+    return sorted((found | constants) - {None})
 
 
 def _dense(values: list[Any]) -> list[object]:
@@ -178,7 +185,7 @@ class Case:
             return None
         residuals = compiled.residuals
         wanted = tuple(dict.fromkeys((*residuals.required, *reached(residuals))))
-        by_name = {name: list(rows) for (_, name), rows in database.rows.items()}
+        by_name = database.by_name
         rows = {table.label: by_name[table.name] for table in catalog.tables}
         return cls(residuals, wanted, rows)
 
@@ -188,9 +195,7 @@ class Case:
 
     def count(self, rows: brute.Database | None = None) -> int:
         """The count by brute force."""
-        return brute.count(
-            self.query, self.rows if rows is None else rows, evaluate=evaluator(self.query)
-        )
+        return count(self.query, self.rows if rows is None else rows)
 
     def values(self, rows: brute.Database | None = None, wide: int = 0) -> dict[Members, int]:
         """Every wanted T_E by brute force over every external value."""
@@ -211,13 +216,14 @@ class Case:
 def universe(tables: Iterable[Table]) -> dict[str, list[Row]]:
     """Every row a neighbour may add: the values of the strategies and some beyond."""
     found = {}
+    of_family: dict[Family, list[object]] = {
+        Family.TEXT: ["o", "p", "pa", "q"],
+        Family.DATE: list(DAYS.values),
+    }
     for table in tables:
         choices: list[Sequence[object]] = []
         for column in table.columns:
-            values: list[object] = {
-                Family.TEXT: ["o", "p", "pa", "q"],
-                Family.DATE: list(DAYS.values),
-            }.get(column.type.family, [-1, 0, 1, 2, 3])
+            values = of_family.get(column.type.family, [-1, 0, 1, 2, 3])
             choices.append([*values, None] if column.nullable else values)
         found[table.label] = list(product(*choices))
     return found

