@@ -24,7 +24,7 @@ from sqlrs.catalog import Catalog, Column, ColumnType, Family, Table
 from sqlrs.compiler.compile import compile_query
 from sqlrs.graphs.patterns import pattern_sql
 from sqlrs.planning.choose import choose
-from sqlrs.planning.decompose import cheapest
+from sqlrs.planning.join_order import cheapest
 from sqlrs.query import Query
 from sqlrs.residuals.isomorphism import representatives
 from sqlrs.residuals.residual import Residual, Residuals

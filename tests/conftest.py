@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support import gaps
 from tests.support.engine_fixtures import both_engines as both_engines
 from tests.support.postgres_server import PostgresServer
 
@@ -36,6 +37,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "postgres_server" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.postgres)
+
+
+@pytest.fixture(autouse=True)
+def _gaps(request: pytest.FixtureRequest) -> None:
+    if request.node.get_closest_marker("notyet"):
+        gaps.expect_gaps(request)
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,7 @@ from sqlrs.residuals.residual import Residuals
 from sqlrs.sql.plain import plain
 from sqlrs.trees.constants import literal, typed_literal
 from tests.compiler.schema import DOUBLE, table
-from tests.engine_fixtures import BothEngines
+from tests.support.engine_fixtures import BothEngines
 
 DECIMAL = ColumnType(Family.DECIMAL, "DECIMAL(38, 10)")
 

@@ -23,8 +23,9 @@ from sqlrs.procedures.programs import Programs
 from sqlrs.residuals.isomorphism import representatives
 from sqlrs.residuals.residual import Members, Residuals
 from sqlrs.sensitivity.ceiling import turning_point
+from sqlrs.sensitivity.recursion import Recursion
 from sqlrs.sensitivity.refined import choose_method
-from sqlrs.sensitivity.steps import Recursion, compile_recursion
+from sqlrs.sensitivity.steps import compile_recursion
 from sqlrs.settings import Settings
 from sqlrs.sql.plain import plain
 from sqlrs.sql.write import statement_of

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from sqlrs.sensitivity.ceiling import Ceiling
-from sqlrs.sensitivity.steps import Gain, Move, Recursion
+from sqlrs.sensitivity.recursion import Gain, Move, Recursion
 
 Program = tuple[int, ...]
 

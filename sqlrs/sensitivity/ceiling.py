@@ -17,7 +17,7 @@ from fractions import Fraction
 from itertools import product
 from math import ceil, comb
 
-from sqlrs.sensitivity.steps import Gain, Group, Recursion, Vector
+from sqlrs.sensitivity.recursion import Gain, Group, Recursion, Vector
 from sqlrs.sensitivity.weights import Weights
 
 Distances = tuple[int, ...]

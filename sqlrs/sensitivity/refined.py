@@ -17,8 +17,9 @@ from math import prod
 from sqlrs.residuals.residual import Members, Residuals
 from sqlrs.sensitivity.bound import Bound
 from sqlrs.sensitivity.ceiling import Ceiling, Distances, Horizon, turning_point
+from sqlrs.sensitivity.recursion import Group, Recursion, Roles, Vector, apply
 from sqlrs.sensitivity.residual import residual_sensitivity
-from sqlrs.sensitivity.steps import Group, Recursion, Roles, Vector, apply, compile_recursion
+from sqlrs.sensitivity.steps import compile_recursion
 from sqlrs.sensitivity.weights import Weights
 
 # Additions, about two seconds and half a minute of them. They decide, from public facts, how many

@@ -19,8 +19,8 @@ from sqlrs.residuals.residual import Residuals
 from sqlrs.sql.together import together
 from sqlrs.sql.write import statement_of
 from sqlrs.trees.naming import LONGEST_NAME, free_name
-from tests.builders import table
 from tests.planning.adapters import Direct
+from tests.support.builders import table
 
 FIRST, SECOND = "c" * 62 + "1", "c" * 62 + "2"
 EDGE = table("long_edge", FIRST, SECOND, keys=[f"{FIRST} {SECOND}"])

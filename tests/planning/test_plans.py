@@ -17,12 +17,15 @@ from sqlrs.measuring.evaluate import Evaluator
 from sqlrs.measuring.statistics import read_statistics
 from sqlrs.planning.canonical import canonical, twins
 from sqlrs.planning.choose import choose
-from sqlrs.planning.decompose import _Search, cheapest, decompose, numbered, structure
+from sqlrs.planning.decompose import decompose
 from sqlrs.planning.inclusion_exclusion import Planner, quotients
 from sqlrs.planning.index_hints import index_hints
+from sqlrs.planning.join_order import cheapest
+from sqlrs.planning.parts import Parts
 from sqlrs.planning.problem import Problem
 from sqlrs.planning.prune import bounding
 from sqlrs.planning.statistics import Statistics
+from sqlrs.planning.structure import Structure, numbered
 from sqlrs.query import Inequality, Query, Variable
 from sqlrs.residuals.residual import Residuals
 from sqlrs.sql.factorised import Statement
@@ -120,10 +123,10 @@ def test_only_a_leaf_with_a_key_is_read_twice(keyed: bool) -> None:
     of = EDGE if keyed else table("edge", "src", "dst")
     triangle = pattern("ab bc ca", of=of)
     problem = Problem.of(Residuals(triangle).of(triangle.everything))
-    search = _Search(*structure(problem, Statistics(), frozenset(), numbered(problem)))
-    path = search._joined(search._single(1), search._single(2))
+    parts = Parts(Structure.of(problem, Statistics(), frozenset(), numbered(problem)))
+    path = parts.joined(parts.single(1), parts.single(2))
     assert path is not None
-    assert (search._filtered(path) is not None) == keyed
+    assert (parts.filtered(path) is not None) == keyed
 
 
 def test_equal_steps_are_saved_once_and_bounds_have_an_end() -> None:

@@ -108,9 +108,6 @@ def test_a_counter_that_was_never_set(desk: Desk) -> None:
 
 def test_a_counter_that_a_crash_would_forget(desk: Desk) -> None:
     desk.install()
-    ((version,),) = desk.run("SHOW server_version_num")
-    if int(version) < 150000:
-        pytest.skip("sequences are always logged before PostgreSQL 15")
     desk.run(f"ALTER SEQUENCE {counter_of(desk)} SET UNLOGGED")
     refuses(desk)
 

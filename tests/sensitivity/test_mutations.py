@@ -18,7 +18,7 @@ import pytest
 from sqlrs.query import Atom, Predicate, Query, Variable
 from sqlrs.residuals import residual as residuals_module
 from sqlrs.residuals.residual import Members, Residual, Residuals, closure
-from sqlrs.sensitivity import feasible, refined, steps
+from sqlrs.sensitivity import components, feasible, refined, role_sets, steps
 from tests.sensitivity.exhaustive import Evaluate, Rows, Shape, Values, check, definition
 from tests.sensitivity.shapes import BAG, EDGE, NODE, shapes
 from tests.support import brute
@@ -67,7 +67,7 @@ def feasible_by_all_predicates(patch: pytest.MonkeyPatch) -> None:
 
 def components_ignore_predicates(patch: pytest.MonkeyPatch) -> None:
     """Components that only shared variables hold together."""
-    patch.setattr(steps, "_kept", lambda residuals, members: ())
+    patch.setattr(components, "_kept", lambda residuals, members: ())
 
 
 def components_ignore_shared_variables(patch: pytest.MonkeyPatch) -> None:
@@ -81,14 +81,15 @@ def components_ignore_shared_variables(patch: pytest.MonkeyPatch) -> None:
 
 def different_boundary_values(patch: pytest.MonkeyPatch) -> None:
     """Patterns in which no two boundary values are equal."""
-    original = feasible._Search.__init__
+    original = role_sets.RoleSets.__init__
 
     def search(self: Any, residual: Residual, candidates: Members) -> None:
         original(self, residual, candidates)
-        positions = [p for p in self._tokens.values() if p not in self._constants]
+        constants = self.positions.constants
+        positions = [p for p in self.positions.tokens.values() if p not in constants]
         self._apart += [(x, y) for x, y in product(positions, repeat=2) if x < y]
 
-    patch.setattr(feasible._Search, "__init__", search)
+    patch.setattr(role_sets.RoleSets, "__init__", search)
 
 
 def a_role_set_left_out(patch: pytest.MonkeyPatch) -> None:
@@ -110,12 +111,12 @@ def a_family_left_out(patch: pytest.MonkeyPatch) -> None:
 
 def forced_by_part_of_a_key(patch: pytest.MonkeyPatch) -> None:
     """A row is taken for the new one as soon as one column of its key agrees."""
-    original = feasible._Search._key_slots
+    original = role_sets.RoleSets._key_slots
 
     def columns(self: Any, atom: Atom) -> Any:
         return ([slot] for key in original(self, atom) for slot in key)
 
-    patch.setattr(feasible._Search, "_key_slots", columns)
+    patch.setattr(role_sets.RoleSets, "_key_slots", columns)
 
 
 def a_cap_for_bags(patch: pytest.MonkeyPatch) -> None:
@@ -142,10 +143,10 @@ def a_key_that_is_none(patch: pytest.MonkeyPatch) -> None:
 
 def strict_cycles_through_weak_ones(patch: pytest.MonkeyPatch) -> None:
     """x ≤ y counts as x < y."""
-    original = feasible._has_strict_cycle
+    original = role_sets.has_strict_cycle
     patch.setattr(
-        feasible,
-        "_has_strict_cycle",
+        role_sets,
+        "has_strict_cycle",
         lambda edges: original((low, high, True) for low, high, _ in edges),
     )
 
@@ -268,7 +269,7 @@ def product_of_maxima(
     """Components that share only boundary variables multiply their maxima."""
 
     def value(members: Members) -> int:
-        parts = steps.components(residuals, members)
+        parts = components.components(residuals, members)
         return prod(one_value(residuals, part, database) for part in parts)
 
     right = definition(residuals, wanted, database)

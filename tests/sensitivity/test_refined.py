@@ -22,7 +22,10 @@ from sqlrs.residuals.isomorphism import representatives
 from sqlrs.residuals.residual import Members, Residual, Residuals
 from sqlrs.sensitivity import refined, steps
 from sqlrs.sensitivity.ceiling import Ceiling, Horizon, turning_point
-from sqlrs.sensitivity.feasible import Budget, role_families, surely_different
+from sqlrs.sensitivity.components import components
+from sqlrs.sensitivity.constants import surely_different
+from sqlrs.sensitivity.feasible import Checks, role_families
+from sqlrs.sensitivity.recursion import apply
 from sqlrs.sensitivity.refined import (
     choose_method,
     reached,
@@ -31,7 +34,7 @@ from sqlrs.sensitivity.refined import (
     roles,
 )
 from sqlrs.sensitivity.residual import residual_sensitivity
-from sqlrs.sensitivity.steps import compile_recursion, components
+from sqlrs.sensitivity.steps import compile_recursion
 from sqlrs.sensitivity.weights import Weights
 from tests.sensitivity.exhaustive import Shape, check
 from tests.sensitivity.shapes import several_tables, shapes
@@ -249,7 +252,7 @@ def test_a_query_that_uses_up_its_checks_still_has_a_bound(
     exact = refined_sensitivity(residuals, values, TENTH).value
     bounds = [exact]
     for checks in (40, 0):
-        monkeypatch.setattr(steps, "Budget", lambda checks=checks: Budget(checks))
+        monkeypatch.setattr(steps, "Checks", lambda checks=checks: Checks(checks))
         steps.compile_recursion.cache_clear()
         again = Residuals(shape.query, shape.reading)
         bounds.append(refined_sensitivity(again, values, TENTH).value)
@@ -424,7 +427,7 @@ def test_the_ceiling_is_above_every_distance(numbers: list[int], tenths: int) ->
     for k in range(20, -1, -1):
         values = start
         for _ in range(k):
-            values = steps.apply(recursion.steps, values)
+            values = apply(recursion.steps, values)
         best = max(best, weights[k] * recursion.last(values))
         assert horizon.beyond((k,)) >= best
 
