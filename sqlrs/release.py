@@ -9,6 +9,7 @@ whose text does not depend on the data.
 from __future__ import annotations
 
 from contextlib import ExitStack
+from dataclasses import replace
 from decimal import Decimal
 from functools import partial, reduce
 
@@ -57,7 +58,7 @@ def release(
             return _exact(measurements(snapshot).count(residuals), mechanism)
     charge = _charge(request, mechanism, compiled)
     if recorded := ledger.repeat(charge):
-        return Answer.from_json(recorded)
+        return replace(Answer.from_json(recorded), repeated=True)
     prepared = mechanism.prepare(residuals)
     with ExitStack() as stack:
         snapshot = stack.enter_context(unchanged(residuals.query, engine, catalog, same))

@@ -201,6 +201,7 @@ def test_an_identical_request_is_answered_from_the_record(engine: Engine) -> Non
     reads = len(watched.spent_at_reads)
     again = ask(watched, ledger, "select COUNT(*) from edge AS a, edge AS b where b.src = a.dst")
     assert again == first
+    assert again.repeated and not first.repeated
     assert ledger.spent() == Decimal("0.5")
     assert len(watched.spent_at_reads) == reads
     ask(watched, ledger, epsilon="0.25")

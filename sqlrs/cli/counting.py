@@ -131,6 +131,8 @@ def show(answer: Answer, json: bool) -> None:
     if json:
         print(answer.to_json())
         return
+    if answer.repeated:
+        print("sqlrs: asked before: the recorded answer, free of charge", file=sys.stderr)
     print(answer.value)
     if answer.error_bars is not None:
         bars = answer.error_bars

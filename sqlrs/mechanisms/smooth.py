@@ -17,13 +17,13 @@ from sqlrs.measuring.measurements import Fold, Measurements
 from sqlrs.mechanisms.base import Draw, Noisy
 from sqlrs.noise import (
     DEFAULT_SHAPE,
-    DEFAULT_SHAPE_WITH_ERROR_BARS,
     Cauchy,
     ErrorBars,
     Noise,
     PolyLaplace,
     RandomBits,
     Weights,
+    shape_with_error_bars,
 )
 from sqlrs.residuals.residual import Members, Residuals
 from sqlrs.sensitivity.bound import Bound
@@ -150,8 +150,11 @@ class PreparedSmooth:
 
 
 def refined(epsilon: Decimal, shape: int | None, error_bars: Decimal | None) -> Smooth:
-    """Polylaplace noise of a shape, which follows from whether error bars are wanted."""
-    usual = DEFAULT_SHAPE if error_bars is None else DEFAULT_SHAPE_WITH_ERROR_BARS
+    """Polylaplace noise of a shape, which follows from the price of the error bars."""
+    usual = DEFAULT_SHAPE
+    if error_bars is not None:
+        slowest = max(DEFAULT_SHAPE, int(Fraction(epsilon) / SLOWEST_STEP) - 1)
+        usual = min(shape_with_error_bars(epsilon, error_bars), slowest)
     return _smooth(Refined(), PolyLaplace(epsilon, usual if shape is None else shape), error_bars)
 
 

@@ -15,7 +15,7 @@ from sqlrs.epsilon import parse_epsilon
 from sqlrs.errors import UsageError
 from sqlrs.noise.law import require_exact
 from sqlrs.noise.randomness import RandomBits
-from sqlrs.sensitivity.exponential import exp_lower
+from sqlrs.sensitivity.exponential import exp_lower, power_up
 from sqlrs.sensitivity.weights import Weights
 
 DEFAULT_SHARE = Fraction(1, 5)
@@ -67,10 +67,8 @@ class Lomax:
 
         In one coordinate; a whole number of units of 2**-precision. P(|X| > y) = (1 + y)**-a.
         """
-        unit: int = 1 << precision
-        whole: int = unit ** (self.shape + 1)
-        beyond: int = (unit + distance) ** self.shape
-        return -(-whole // beyond)
+        one = 1 << precision
+        return power_up(-(-one * one // (one + distance)), self.shape, precision)
 
     def standard_error_multiple(self) -> float:
         """The standard error of one coordinate as a multiple of the sensitivity."""

@@ -29,7 +29,8 @@ def probability(scale: Fraction, shape: int, vector: Vector) -> Fraction:
     for corner in itertools.product((0, 1), repeat=len(vector)):
         reach = sum((side[c] for side, c in zip(sides, corner, strict=True)), Fraction(0))
         total += (-1) ** sum(corner) * (1 + reach / scale) ** -shape
-    return total / 2 ** sum(1 for n in vector if n)
+    signs: int = 2 ** sum(1 for n in vector if n)
+    return total / signs
 
 
 def moved(vector: Vector, shift: Vector) -> Vector:
