@@ -311,7 +311,7 @@ def test_no_private_value_in_logs_or_representations(
     answer = ask(engine, ledger, error_bars="0.1")
     written = caplog.text + "".join(capfd.readouterr())
     assert written == ""
-    public = {"answer", "epsilon", "mechanism", "error_bars"}
+    public = {"answer", "epsilon", "mechanism", "error_bars", "repeated"}
     assert set(json.loads(answer.to_json())) == public
 
 
