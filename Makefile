@@ -15,7 +15,7 @@ demo: $(VENV)/.installed  ## a private triangle count on a generated graph
 	$(BIN)/sqlrs demo
 
 test: $(VENV)/.installed-dev  ## the whole suite, PostgreSQL included
-	$(PYTEST) -n $(WORKERS) --dist worksteal
+	$(PYTEST) -n $(WORKERS) --dist worksteal -p tests.support.coverage
 
 check: lint test  ## format, lint, types, then the tests
 
@@ -30,7 +30,7 @@ format: $(VENV)/.installed-dev  ## rewrite the sources to the project's format
 
 golden: $(VENV)/.installed-dev  ## write golden SQL and generated pages anew; then read the difference
 	SQLRS_WRITE_GOLDEN=1 $(PYTEST) -q tests/golden tests/planning/test_plans.py \
-	  tests/compiler/test_reference.py tests/test_docs.py -k "kept or golden or generated or page or figures"
+	  tests/compiler/test_reference.py tests/test_docs.py tests/test_configuration.py -k "kept or golden or generated or page or figures"
 	git diff --stat
 
 bench: $(VENV)/.installed-dev  ## the benchmarks

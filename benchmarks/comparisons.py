@@ -2,6 +2,7 @@
 
 python -m benchmarks.comparisons [--rows 100000]
 writes benchmarks/results/comparisons.md and comparisons.json.
+Data: random spans and events, generated.
 
 The residual {span} of ``span.low < event.at AND event.at < span.high`` takes the largest overlap of
 all spans. Trying every value of the domain against every row would need rows² pairs.

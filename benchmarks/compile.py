@@ -6,6 +6,7 @@ warm, and the garbage collector is off.
 
 python -m benchmarks.compile [--repeat 3] [--only NAME]
 writes benchmarks/results/compile.md and compile.json.
+Data: none.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The noise at ε = 1 off the paper's graphs: a sparse random graph, a foreign key, TPC-H joins.
 
 python -m benchmarks.noise
-writes benchmarks/results/noise.md and noise.json. TPC-H needs tpchgen-cli beside Python.
+writes benchmarks/results/noise.md and noise.json.
+Data: generated; that of TPC-H by tpchgen-cli, which the development tools install beside Python.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from sqlrs.noise import Cauchy, PolyLaplace, Weights
 from sqlrs.owner.frequencies import maximum_frequency
 from sqlrs.sensitivity.elastic import elastic_sensitivity, needed_frequencies
 from sqlrs.sensitivity.refined import reached, refined_sensitivity, released_sensitivity
-from sqlrs.sensitivity.residual import residual_sensitivity
+from sqlrs.sensitivity.residual_bound import residual_sensitivity
 
 RESULTS = Path(__file__).parent / "results"
 SEED = 7

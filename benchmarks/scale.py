@@ -2,6 +2,7 @@
 
 python -m benchmarks.scale [--sizes 10000,100000,1000000,10000000] [--limit 120]
 writes benchmarks/results/scale.md and scale.json. Every cell runs in a process of its own.
+Data: random graphs, generated.
 """
 
 from __future__ import annotations

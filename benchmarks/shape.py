@@ -1,7 +1,8 @@
 """Which shape of polylaplace noise suits which sensitivities: a table in Markdown.
 
 A small shape lets the weights fall fast, so that bounds L_k which grow with the distance k are cut
-early; a large shape has lighter tails. Run: python benchmarks/shape.py
+early; a large shape has lighter tails. Run: python -m benchmarks.shape
+Data: none.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 python -m benchmarks.shapes [--limit 60] [--edges 30000]
 writes benchmarks/results/shapes.md and shapes.json.
+Data: random graphs and tables, generated.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 python -m benchmarks.speed [--graphs GrQc,HepTh] [--limit 150] [--residual-limit 300]
                              [--postgres]
 writes benchmarks/results/speed.md and speed.json (speed_postgres.* with --postgres).
+Data: five SNAP graphs (benchmarks/graphs.py says where from); without them, generated ones.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pathlib import Path
 
 import sqlrs
 from benchmarks.common import geometric_mean, time_query, timing_table, write_results
-from benchmarks.graphs import PATTERNS, graph_files
+from benchmarks.graphs import PATTERNS, graphs
 from sqlrs.database import Database
 from sqlrs.graphs.patterns import pattern_sql
 
@@ -66,19 +67,16 @@ def main() -> None:
     parser.add_argument("--postgres", action="store_true")
     options = parser.parse_args()
     residual_limit = options.residual_limit or options.limit
-    files = graph_files()
-    if not files:
-        print("skipped: the five SNAP graphs are not at hand")
-        return
     opened = in_postgres if options.postgres else in_duckdb
     timings = []
-    for name in options.graphs.split(",") if options.graphs else files:
-        with opened(files[name]) as database:
-            for query in options.queries.split(","):
-                print(f"{query} on {name}", file=sys.stderr)
-                sql = pattern_sql(query)
-                title = f"{query}, {name}"
-                timings.append(time_query(title, database, sql, options.limit, residual_limit))
+    with graphs(options.graphs) as given:
+        for name, path in given.files.items():
+            with opened(path) as database:
+                for query in options.queries.split(","):
+                    print(f"{query} on {name}", file=sys.stderr)
+                    sql = pattern_sql(query)
+                    title = f"{query}, {name}"
+                    timings.append(time_query(title, database, sql, options.limit, residual_limit))
     mean = geometric_mean(t.private / (t.plain or options.limit) for t in timings)
     slow = [t.private / (t.plain or options.limit) for t in timings if (t.plain or 11) > 10]
     summary = [
@@ -102,7 +100,7 @@ def main() -> None:
     text = "\n".join([table, "", *(f"- {s}" for s in summary)])
     name = "speed_postgres" if options.postgres else "speed"
     limits = {"limit": options.limit, "residual_limit": residual_limit}
-    write_results(name, text, {**limits, "cells": [asdict(t) for t in timings]})
+    write_results(f"{name}{given.suffix}", text, {**limits, "cells": [asdict(t) for t in timings]})
 
 
 if __name__ == "__main__":

@@ -12,17 +12,30 @@ from pathlib import Path
 
 DIST = Path(__file__).parents[1] / "dist"
 ROWS = "patient,day\n1,2024-01-01\n1,2024-01-02\n2,2024-01-02\n"
+PROGRAM = """
+import sqlrs
+db = sqlrs.connect(tables={"edge": "graph.txt"}, private=["edge"], keys={"edge": ["src", "dst"]})
+answer = db.count("SELECT count(*) FROM edge a JOIN edge b ON a.dst = b.src", epsilon=1.0)
+print(answer.value, answer.epsilon)
+"""
 # README's own commands, on files that are made here.
 COMMANDS = (
     ("sqlrs", "--version"),
     ("sqlrs", "demo"),
+    ("python", "-m", "sqlrs", "--version"),
     ("sqlrs", "graph", "triangle", "graph.txt", "--epsilon", "1"),
+    ("sqlrs", "graph", "triangle", "graph.txt", "--undirected", "--epsilon", "1"),
     (
         *("sqlrs", "count", "SELECT count(*) FROM visit a JOIN visit b USING (patient)"),
         *("--table", "visit=visits.csv", "--epsilon", "0.5", "--error-bars", "0.1"),
     ),
     ("sqlrs", "explain", "SELECT count(*) FROM visit", "--table", "visit=visits.csv"),
-    ("python", "-c", "import sqlrs; print(sqlrs.__version__, sqlrs.connect)"),
+    (
+        *("sqlrs", "sensitivity", "SELECT count(*) FROM visit", "--table", "visit=visits.csv"),
+        *("--method", "all"),
+    ),
+    ("sqlrs", "tables", "--table", "visit=visits.csv"),
+    ("python", "-c", PROGRAM),
 )
 
 

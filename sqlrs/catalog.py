@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
@@ -21,9 +21,11 @@ class Family(Enum):
     TIMESTAMP_TZ = "timestamp with time zone"
     BOOLEAN = "boolean"
     OTHER = "other"
+    OPAQUE = "opaque"
+    """Not even equal values, or NULL, can be told: such a column is in the table and not asked."""
 
 
-_ORDERED = frozenset(Family) - {Family.BOOLEAN, Family.OTHER}
+_ORDERED = frozenset(Family) - {Family.BOOLEAN, Family.OTHER, Family.OPAQUE}
 _APART = frozenset({Family.FLOAT, Family.OTHER})
 
 # Each distance takes so many steps: without an end to it a release would.
@@ -139,19 +141,58 @@ class View:
 
 
 @dataclass(frozen=True)
+class Routine:
+    """What the database says of the one function that has a name, in lower case.
+
+    ``definition`` changes with everything that its result may depend on. ``problem``: why nobody
+    can vouch that it depends on its arguments alone.
+    """
+
+    name: str
+    takes: int
+    definition: str = field(repr=False)
+    problem: str | None = None
+
+
+def one_routine(name: str, found: Sequence[Routine]) -> Routine:
+    """The function of a name; which of several is called depends on the types of each call."""
+    if len(found) == 1:
+        return found[0]
+    definitions = "\n".join(sorted(routine.definition for routine in found))
+    return Routine(name, 0, definitions, "shares its name with other functions")
+
+
+@dataclass(frozen=True)
+class DeclaredFunction:
+    """A function of the database that the owner vouches for.
+
+    It has no side effects, and its result depends on its arguments alone. For some of them it may
+    fail, and of a text that it returns nothing is known.
+    """
+
+    name: str
+    takes: tuple[ColumnType, ...]
+    returns: ColumnType
+    routine: Routine
+
+    def __str__(self) -> str:
+        return f"{self.name}({', '.join(one.name for one in self.takes)}) -> {self.returns.name}"
+
+
+@dataclass(frozen=True)
 class Catalog:
     """The tables and views an analyst may name, and the dialect their SQL is written in.
 
-    ``functions`` names further functions, in lower case, that the owner knows to be deterministic
-    and free of side effects. ``hidden`` names built-in ones in whose place the engine would call
-    a function of the database. ``as_found`` is the catalog before the owner's declarations.
+    ``functions`` are those of the database that the owner vouches for, ``hidden`` names built-in
+    ones in whose place the engine would call a function of the database. ``as_found`` is the
+    catalog before the owner's declarations.
     """
 
     dialect: str
     tables: tuple[Table, ...]
     views: tuple[View, ...] = ()
     search_path: tuple[str, ...] = ("main",)
-    functions: frozenset[str] = frozenset()
+    functions: tuple[DeclaredFunction, ...] = ()
     hidden: frozenset[str] = frozenset()
     as_found: Catalog | None = field(default=None, compare=False, repr=False)
 
@@ -189,6 +230,10 @@ class Catalog:
 
         tables = tuple(declared(table) for table in self.tables)
         return replace(self, tables=tables, as_found=self.as_found or self)
+
+    def function(self, name: str) -> DeclaredFunction | None:
+        """The declared function of this name."""
+        return next((one for one in self.functions if one.name == name), None)
 
     def named(self, name: str) -> Table:
         """The one table that the owner means by ``name``: table, or schema.table.

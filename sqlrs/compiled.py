@@ -5,8 +5,11 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 
+from sqlglot import exp
+
 from sqlrs.catalog import Catalog
 from sqlrs.compiler.compile import compile_query
+from sqlrs.compiler.functions import is_declared
 from sqlrs.compiler.simplify import Contradiction
 from sqlrs.effort import bounded_analysis
 from sqlrs.errors import QueryRefused
@@ -34,6 +37,15 @@ class Compiled:
             residuals = Residuals(query, settings.reading(query))
             everything = plain(residuals.of(query.everything))
             return cls(residuals, everything.sql(dialect=catalog.dialect))
+
+    @property
+    def declared_functions(self) -> tuple[str, ...]:
+        """The functions of the owner's that the query calls."""
+        query = self.residuals.query
+        filters = [one.condition for atom in query.atoms for one in atom.filters]
+        trees = [t for t in (*filters, *(p.condition for p in query.generals))]
+        calls = (n for t in trees if isinstance(t, exp.Expr) for n in t.walk() if is_declared(n))
+        return tuple(sorted({str(call.this).lower() for call in calls}))
 
     def same(self, sql: str, catalog: Catalog, settings: Settings) -> bool:
         """Whether the text, by another catalog, compiles to this query."""

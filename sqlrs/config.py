@@ -2,65 +2,162 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from sqlrs import arguments
 from sqlrs.database import Database, connect
 from sqlrs.engines.file_schema import Declared
 from sqlrs.errors import UsageError
 from sqlrs.ledger import Ledger
+from sqlrs.planning.plan import HOW
+from sqlrs.sections import (
+    FILE,
+    NAMES,
+    SECONDS,
+    SIZE,
+    TEXT,
+    TRUTH,
+    KeyKind,
+    key,
+    mapped,
+    one_of,
+    read_file,
+    whole,
+)
 from sqlrs.settings import Settings
+from sqlrs.signatures import Signature, signature
 
 KeyColumns = tuple[tuple[str, ...], ...]
+
+
+def _columns(name: str, value: object) -> Declared:
+    if isinstance(value, Mapping):
+        return {one: arguments.text(f"{name}.{one}", kind) for one, kind in value.items()}
+    return arguments.text(name, value)
+
+
+FILES = mapped(TEXT, "paths by table")
+KEYS = mapped(KeyKind("lists of columns", arguments.key_columns), "lists of columns by table")
+TYPES = mapped(KeyKind("columns with types", _columns), "columns with types by table")
+GRAPHS = mapped(one_of("directed", "undirected"), "`directed` or `undirected` by table")
+ROWS = mapped(whole(1), "whole numbers by table")
+SIGNATURES = mapped(KeyKind("signature", signature), "signatures by name")
 
 
 @dataclass(frozen=True)
 class Config:
     """Everything that opening the data needs; the command line overrides the file."""
 
-    db: str | None = None
-    tables: Mapping[str, str] = field(default_factory=dict)
-    private: tuple[str, ...] = ()
-    public: tuple[str, ...] = ()
-    keys: Mapping[str, KeyColumns] = field(default_factory=dict)
-    types: Mapping[str, Declared] = field(default_factory=dict)
-    graphs: Mapping[str, str] = field(default_factory=dict)
-    rows_per_unit: Mapping[str, int] = field(default_factory=dict)
-    dataset: str = "data"
-    analyst: str = "analyst"
-    ledger: str | None = None
-    repeats: bool = True
-    memory_limit: str | None = None
-    temp_directory: str | None = None
-    timeout: float | None = None
-    max_external: int = Settings.max_external
-    plan: str = Settings.plan
-    solver: bool = Settings.solver
-    solver_seconds: float = Settings.solver_seconds
+    db: str | None = key(
+        TEXT,
+        None,
+        "The URL of a database: `duckdb:///file.db`, `postgresql://…`.",
+        "--db",
+        "target",
+    )
+    tables: Mapping[str, str] = key(
+        FILES,
+        {},
+        "CSV, TSV, Parquet and SNAP files, read by DuckDB.",
+        "--table",
+        "tables",
+        relative=True,
+    )
+    private: tuple[str, ...] = key(
+        NAMES, (), "Private tables; so is every table that is not public.", "--private", "private"
+    )
+    public: tuple[str, ...] = key(NAMES, (), "Public tables.", "--public", "public")
+    keys: Mapping[str, KeyColumns] = key(
+        KEYS, {}, "Keys, checked once against the data.", "--key", "keys"
+    )
+    types: Mapping[str, Declared] = key(
+        TYPES, {}, 'The columns of CSV and TSV files: `"id BIGINT, day DATE"`.', "--types", "types"
+    )
+    graphs: Mapping[str, str] = key(
+        GRAPHS, {}, "Files that are edge lists, and of which form.", "--undirected", "graphs"
+    )
+    rows_per_unit: Mapping[str, int] = key(
+        ROWS, {}, "How many rows one protected unit may have.", None, "rows_per_unit"
+    )
+    dataset: str = key(TEXT, "data", "Whose budget every answer is charged to.", None, "dataset")
+    analyst: str = key(TEXT, "analyst", "Who is charged.", "--analyst", "analyst")
+    ledger: str | None = key(
+        TEXT, None, "Where budgets are kept, `sqlite:///budget.db` say.", "--ledger", "ledger"
+    )
+    repeats: bool = key(TRUTH, True, "Give a recorded answer again at no cost.")
+    memory_limit: str | None = key(
+        SIZE,
+        None,
+        "DuckDB spills beyond it; 80 % of the machine's memory by default.",
+        "--memory-limit",
+        "memory_limit",
+    )
+    temp_directory: Path | None = key(
+        FILE,
+        None,
+        "Where DuckDB spills; the system's folder for temporary files by default.",
+        "--temp-directory",
+        "temp_directory",
+        relative=True,
+    )
+    max_temp_directory_size: str | None = key(
+        SIZE,
+        None,
+        "How much DuckDB may spill; 90 % of the free disk space by default.",
+        "--max-temp-directory-size",
+        "max_temp_directory_size",
+    )
+    threads: int | None = key(
+        whole(1, arguments.MOST_THREADS),
+        None,
+        "How many threads DuckDB may have; all cores by default.",
+        "--threads",
+        "threads",
+    )
+    timeout: float | None = key(
+        SECONDS, None, "After so long a statement is stopped.", "--timeout", "timeout"
+    )
+    max_external: int = key(
+        whole(0),
+        Settings.max_external,
+        "Compared variables outside a residual that are read exactly.",
+        None,
+        "settings",
+    )
+    plan: str = key(
+        one_of(*HOW), Settings.plan, "How residuals are evaluated.", "--plan", "settings"
+    )
+    solver: bool = key(
+        TRUTH,
+        Settings.solver,
+        "Solve general predicates for the sensitivity instead of dropping them.",
+        "--solver",
+        "settings",
+    )
+    solver_seconds: float = key(
+        SECONDS,
+        Settings.solver_seconds,
+        "How long the solver may take for each boundary value.",
+        None,
+        "settings",
+    )
+    functions: Mapping[str, Signature] = key(
+        SIGNATURES,
+        {},
+        "Functions of the database that the owner vouches for: "
+        "[engines.md](engines.md#functions-of-your-own).",
+        "--function",
+        "functions",
+        section=True,
+    )
 
     @classmethod
     def read(cls, path: Path) -> Config:
-        """The [data] section of the file; an unknown key, or one of the wrong kind, is an error."""
-        try:
-            document = tomllib.loads(path.read_text(encoding="utf-8"))
-        except OSError as error:
-            raise UsageError(f"cannot read {path}: {error.strerror}") from None
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise UsageError(f"{path} is not TOML: {error}") from None
-        section = document.get("data", {})
-        if not isinstance(section, dict):
-            raise UsageError(f"{path}: data must be a section", hint="write [data]")
-        known = {f.name for f in fields(cls)}
-        for name in sorted(set(section) - known):
-            raise UsageError(
-                f"{path}: [data] has no key {name!r}",
-                hint=f"the keys are {', '.join(sorted(known))}",
-            )
-        checked: dict[str, Any] = {n: _checked(path, n, v) for n, v in section.items()}
-        return cls(**checked)
+        """The file without its [proxy] section; a wrong or unknown key is an error."""
+        return read_file(path, "data", cls, "proxy")
 
     def open(self, ledger: Ledger | None = None, *, schema_only: bool = False) -> Database:
         """Connect as configured, with the configured ledger unless one is given."""
@@ -79,6 +176,7 @@ class Config:
             types=self.types,
             graphs=self.graphs,
             rows_per_unit=self.rows_per_unit,
+            functions=self.functions,
             schema_only=schema_only,
             ledger=ledger or self.open_ledger(),
             analyst=self.analyst,
@@ -91,6 +189,8 @@ class Config:
             ),
             memory_limit=self.memory_limit,
             temp_directory=self.temp_directory,
+            max_temp_directory_size=self.max_temp_directory_size,
+            threads=self.threads,
             timeout=self.timeout,
         )
 
@@ -103,61 +203,13 @@ class Config:
         return StoreLedger(self.ledger, repeats=self.repeats)
 
     def override(self, **given: object) -> Config:
-        """The configuration with every value that was given, not None and not empty, replaced."""
-        changes: dict[str, Any] = {name: value for name, value in given.items() if value}
+        """The configuration with every value that was given replaced.
+
+        None, nothing and False stand for an option that was not given.
+        """
+        changes: dict[str, Any] = {
+            name: value
+            for name, value in given.items()
+            if not (value is None or value is False or value in ("", (), {}))
+        }
         return replace(self, **changes)
-
-
-def _checked(path: Path, name: str, value: object) -> object:
-    """A value of the kind that its key holds, lists as tuples."""
-    if name in ("private", "public"):
-        return tuple(_texts(path, name, value))
-    if name == "tables":
-        if not isinstance(value, dict):
-            raise UsageError(f"{path}: tables maps names to files")
-        folder = path.parent
-        return {k: str(folder / _text(path, f"tables.{k}", v)) for k, v in value.items()}
-    if name == "keys":
-        if not isinstance(value, dict):
-            raise UsageError(f"{path}: keys maps tables to columns")
-        return {k: _key_columns(path, f"keys.{k}", v) for k, v in value.items()}
-    if name == "types":
-        return {k: _types(path, f"types.{k}", v) for k, v in _of(path, name, value, dict).items()}
-    if name in ("graphs", "rows_per_unit"):
-        kind = str if name == "graphs" else int
-        found = _of(path, name, value, dict)
-        return {k: _of(path, f"{name}.{k}", v, kind) for k, v in found.items()}
-    if name in ("repeats", "solver"):
-        return _of(path, name, value, bool)
-    if name == "max_external":
-        return _of(path, name, value, int)
-    if name in ("timeout", "solver_seconds"):
-        return float(_of(path, name, value, int | float))
-    return _text(path, name, value)
-
-
-def _of(path: Path, name: str, value: object, kind: Any) -> Any:
-    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-        raise UsageError(f"{path}: {name} has a value of the wrong kind")
-    return value
-
-
-def _text(path: Path, name: str, value: object) -> str:
-    return str(_of(path, name, value, str))
-
-
-def _texts(path: Path, name: str, value: object) -> list[str]:
-    return [_text(path, name, item) for item in _of(path, name, value, list)]
-
-
-def _types(path: Path, name: str, value: object) -> Declared:
-    if isinstance(value, dict):
-        return {column: _text(path, f"{name}.{column}", kind) for column, kind in value.items()}
-    return _text(path, name, value)
-
-
-def _key_columns(path: Path, name: str, value: object) -> KeyColumns:
-    items = _of(path, name, value, list)
-    if items and all(isinstance(item, str) for item in items):
-        return (tuple(items),)
-    return tuple(tuple(_texts(path, name, item)) for item in items)

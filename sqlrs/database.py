@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 
@@ -12,8 +13,9 @@ from sqlrs.catalog import Catalog
 from sqlrs.compiled import Compiled
 from sqlrs.compiler.simplify import Contradiction
 from sqlrs.engines.base import Engine
+from sqlrs.engines.declared import declared_functions
 from sqlrs.engines.file_schema import Declared
-from sqlrs.engines.open import open_engine
+from sqlrs.engines.open import TYPES, open_engine
 from sqlrs.errors import QueryRefused, UsageError
 from sqlrs.ledger import Ledger, MemoryLedger
 from sqlrs.measuring.work import Progress
@@ -23,6 +25,7 @@ from sqlrs.owner.explain import Explanation
 from sqlrs.owner.statements import Statement, statements
 from sqlrs.release import release
 from sqlrs.settings import Number, Request, Settings
+from sqlrs.signatures import Signature, signatures
 
 _LEDGER_STEPS = ("repeat", "reserve", "settle", "fail", "remaining")
 
@@ -39,12 +42,15 @@ def connect(
     types: Mapping[str, Declared] | None = None,
     graphs: Mapping[str, str] | None = None,
     rows_per_unit: Mapping[str, int] | None = None,
+    functions: Mapping[str, str | Signature] | None = None,
     ledger: Ledger | None = None,
     analyst: str = "analyst",
     dataset: str = "data",
     settings: Settings | None = None,
     memory_limit: str | None = None,
     temp_directory: str | Path | None = None,
+    max_temp_directory_size: str | None = None,
+    threads: int | None = None,
     timeout: float | None = None,
     schema_only: bool = False,
 ) -> Database:
@@ -58,10 +64,17 @@ def connect(
     they are inferred once and recorded beside the file. ``graphs`` reads a file as an edge list,
     ``"directed"`` or ``"undirected"``. ``rows_per_unit`` says of a table how many of its rows one
     protected unit may have. ``schema_only`` reads no row, and answers nothing that needs one.
+
+    ``functions`` maps functions of the database to the types they take and return, ``{"bmi":
+    "(double, double) -> double"}``. You vouch that they have no side effects and depend on their
+    arguments alone; what the database says about that is checked, now and before each answer.
+    ``memory_limit``, ``temp_directory``, ``max_temp_directory_size`` and ``threads`` are for a
+    DuckDB that is opened here.
     """
     if isinstance(target, str):
         arguments.path("the database URL", target)
     declared = {} if keys is None else arguments.keys(keys)
+    vouched = {} if functions is None else signatures("functions", functions)
     ledger = MemoryLedger() if ledger is None else _checked_ledger(ledger)
     settings = Settings() if settings is None else _checked_settings(settings)
     for name, who in (("analyst", analyst), ("dataset", dataset)):
@@ -71,11 +84,11 @@ def connect(
         tables=tables if tables is not None else {},
         types=types,
         graphs=graphs,
-        memory_limit=arguments.optional_text("memory_limit", memory_limit),
-        temp_directory=(
-            None if temp_directory is None else arguments.path("temp_directory", temp_directory)
-        ),
-        timeout=None if timeout is None else arguments.seconds("timeout", timeout),
+        memory_limit=memory_limit,
+        temp_directory=temp_directory,
+        max_temp_directory_size=max_temp_directory_size,
+        threads=threads,
+        timeout=timeout,
     )
     try:
         catalog = engine.catalog().declare(
@@ -84,6 +97,10 @@ def connect(
             keys=declared,
             rows_per_unit=rows_per_unit,
         )
+        if vouched:
+            with engine.snapshot() as snapshot:
+                found = declared_functions(snapshot, catalog, vouched, TYPES[engine.dialect])
+                catalog = replace(catalog, functions=found)
         if not schema_only:
             engine.check_keys(catalog, declared)
     except BaseException:

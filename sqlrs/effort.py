@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from dataclasses import dataclass
 
-from sqlrs.errors import QueryRefused, Span
-from sqlrs.refusals import REFUSALS
+from sqlrs.errors import Span
+from sqlrs.refusals import refusal
 
 MAX_STEPS = 60_000
 """Steps of compiling one text: nodes copied, bounds compared. About a second."""
@@ -60,10 +60,7 @@ def bounded_analysis() -> Iterator[None]:
         with bounded(MAX_ANALYSIS_STEPS):
             yield
     except (TooComplex, RecursionError):
-        entry = REFUSALS["too_complex"]
-        raise QueryRefused(
-            TOO_MANY_STEPS, hint=entry.hint, code=entry.code, sqlstate=entry.sqlstate
-        ) from None
+        raise refusal("too_complex", TOO_MANY_STEPS) from None
 
 
 def spend(steps: int = 1) -> None:

@@ -1,21 +1,27 @@
-"""Every reason for which a query is refused: its code, its SQLSTATE, what it means and a hint."""
+"""Every reason for which a query is refused: its code, its SQLSTATE, what it means and a hint.
+
+Nothing else makes a ``QueryRefused``: ``refusal`` looks the code up here, and
+``compiler.source.Source.refusal`` adds the place in the text.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sqlrs.errors import QueryRefused, Span
+
 
 @dataclass(frozen=True)
 class Refusal:
-    """One entry of the list that docs/sql-reference.md shows."""
+    """One entry of the list that docs/sql-reference.md shows; some have no hint."""
 
     code: str
     sqlstate: str
     meaning: str
-    hint: str
+    hint: str = ""
 
 
-_ENTRIES = (
+_LANGUAGE = (
     # The text.
     Refusal("empty_query", "42601", "the text holds no statement",
             "write one SELECT count(*) FROM …"),
@@ -113,7 +119,8 @@ _ENTRIES = (
     Refusal("ambiguous_condition", "0A000", "dialects read this condition in different ways",
             "put parentheses around the inner condition"),
     Refusal("unknown_function", "42883", "the function is not known to be free of side effects",
-            "docs/sql-reference.md lists the functions that are answered"),
+            "docs/sql-reference.md lists the functions that are answered; the owner can declare "
+            "further ones of the database"),
     Refusal("volatile_function", "0A000", "the value changes from call to call",
             "write the value itself"),
     Refusal("text_growth", "54000", "the query can build texts far longer than the ones it reads",
@@ -123,5 +130,73 @@ _ENTRIES = (
             "see the SQL reference for what is answered"),
 )  # fmt: skip
 
-REFUSALS: dict[str, Refusal] = {entry.code: entry for entry in _ENTRIES}
+_SIZE = (
+    Refusal("too_many_tables", "54001", "the query joins too many tables to be analysed",
+            "count over a smaller join; the owner can store a join of public tables as one table"),
+)  # fmt: skip
+
+_PROXY = (
+    Refusal("not_permitted", "42501", "an analyst may not do this"),
+    Refusal("not_supported", "0A000", "the proxy does not carry out this statement"),
+    Refusal("fixed", "0A000", "the setting has one value here"),
+    Refusal("dialect", "0A000",
+            "PostgreSQL and the database that holds the data read this query differently",
+            "avoid / and functions whose meaning differs between the two"),
+    Refusal("public_reading", "0A000", "this is no plain SELECT over public tables",
+            "columns, conditions, simple aggregates, GROUP BY, ORDER BY and LIMIT over public "
+            "tables are read; private ones are counted with SELECT count(*)"),
+    Refusal("unknown_parameter", "42P02", "there is no such parameter"),
+    Refusal("parameter_type", "0A000", "the parameter has a type that is not supported",
+            "use integers, decimals, floats, booleans, text, dates, timestamps, uuids, or arrays "
+            "of them in = ANY"),
+    Refusal("unknown_statement", "26000", "the prepared statement does not exist"),
+    Refusal("unknown_portal", "34000", "the portal does not exist"),
+    Refusal("duplicate_portal", "42P03", "the cursor already exists"),
+    Refusal("too_much", "54000", "a session keeps or reads no more than this",
+            "close those that are not used"),
+)  # fmt: skip
+
+_OWNER = (
+    Refusal("elastic_unsupported", "0A000", "elastic sensitivity cannot join the tables",
+            "list the tables so that each one is joined by an equality to an earlier one"),
+    Refusal("smooth_unsupported", "0A000",
+            "exact smooth sensitivity is known for triangles and stars only",
+            "the pattern must be edge(a,b), edge(b,c), edge(c,a) or edge(a,b1), …, edge(a,bt) on "
+            "one private table whose key is its two columns, with all variables pairwise "
+            "different"),
+    Refusal("single_rows_only", "0A000", "this sensitivity is that of single rows",
+            "use refined, residual or local"),
+)  # fmt: skip
+
+CHAPTERS: dict[str, tuple[Refusal, ...]] = {
+    "the language": _LANGUAGE,
+    "the size of the query": _SIZE,
+    "the proxy": _PROXY,
+    "the owner's comparison of sensitivities": _OWNER,
+}
+"""All refusals, by what they are about."""
+
+REFUSALS: dict[str, Refusal] = {
+    entry.code: entry for entries in CHAPTERS.values() for entry in entries
+}
 """Every refusal by its code."""
+
+
+def refusal(
+    code: str,
+    message: str | None = None,
+    *,
+    hint: str | None = None,
+    span: Span | None = None,
+    text: str | None = None,
+) -> QueryRefused:
+    """The error of this code. Message and hint are the entry's where none are given."""
+    entry = REFUSALS[code]
+    return QueryRefused(
+        message or entry.meaning,
+        hint=(entry.hint if hint is None else hint) or None,
+        code=code,
+        sqlstate=entry.sqlstate,
+        span=span,
+        text=text,
+    )

@@ -24,7 +24,7 @@ from sqlrs.ledger.base import add
 from sqlrs.measuring.drift import unchanged
 from sqlrs.measuring.measurements import Measurements
 from sqlrs.measuring.work import Progress
-from sqlrs.mechanisms.base import Mechanism, Noisy, Prepared
+from sqlrs.mechanisms.base import Mechanism, Noisy, Preparation
 from sqlrs.noise import SystemBits
 from sqlrs.settings import Request, Settings
 
@@ -89,7 +89,7 @@ def _charge(request: Request, mechanism: Mechanism, compiled: Compiled) -> Charg
     )
 
 
-def _noisy(prepared: Prepared, measurements: Measurements, end: ExitStack) -> Noisy | SqlrsError:
+def _noisy(prepared: Preparation, measurements: Measurements, end: ExitStack) -> Noisy | SqlrsError:
     """Measure, end the snapshot, add noise. An error is returned: it must carry no context."""
     try:
         with end:

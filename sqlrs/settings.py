@@ -8,12 +8,12 @@ from decimal import Decimal
 from sqlrs import arguments
 from sqlrs.epsilon import parse_epsilon
 from sqlrs.errors import UsageError
+from sqlrs.measuring.solvable import solvable
 from sqlrs.measuring.solver import load_solver
 from sqlrs.mechanisms import DEFAULT, mechanism_named
 from sqlrs.mechanisms.base import Mechanism
-from sqlrs.planning.external import DEFAULT_SOLVER_SECONDS
+from sqlrs.planning.external_plans import DEFAULT_SOLVER_SECONDS
 from sqlrs.planning.plan import HOW
-from sqlrs.planning.solvable import solvable
 from sqlrs.query import General, Query
 from sqlrs.residuals.residual import DEFAULT_MAX_EXTERNAL, Reading
 

@@ -37,7 +37,9 @@ _INTEGERS = {
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 _PADDED = ("char(", "character(", "bpchar")
 _WITH_INFINITY = frozenset({Family.FLOAT, Family.DATE, Family.TIMESTAMP, Family.TIMESTAMP_TZ})
-_SINGLE_FORM = frozenset(Family) - {Family.FLOAT, Family.DECIMAL, Family.OTHER}
+_SINGLE_FORM = frozenset(Family) - {
+    *(Family.FLOAT, Family.DECIMAL, Family.OTHER, Family.OPAQUE),
+}
 
 
 @dataclass(frozen=True)

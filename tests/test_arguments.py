@@ -70,7 +70,10 @@ CALLS: dict[str, Call] = {
     "settings solver_seconds": lambda db, odd: sqlrs.Settings(solver_seconds=odd),
     "ledger total": lambda db, odd: sqlrs.MemoryLedger(odd),
 }
-CONNECT = ("keys", "ledger", "analyst", "dataset", "settings", "timeout")
+CONNECT = (
+    *("keys", "ledger", "analyst", "dataset", "settings", "timeout", "functions", "threads"),
+    *("memory_limit", "temp_directory", "max_temp_directory_size"),
+)
 
 
 @pytest.mark.parametrize("name", CALLS)
@@ -98,7 +101,9 @@ def test_odd_arguments_of_connect(connection: duckdb.DuckDBPyConnection, name: s
             continue
 
 
-@pytest.mark.parametrize("name", ["memory_limit", "temp_directory"])
+@pytest.mark.parametrize(
+    "name", ["memory_limit", "temp_directory", "max_temp_directory_size", "threads"]
+)
 def test_odd_limits_of_connect(name: str) -> None:
     for odd in ODD:
         try:

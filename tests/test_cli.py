@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import select
 import signal
 import subprocess
@@ -15,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from sqlrs.cli import main
+from sqlrs.graphs.demo import demo_edges
 from sqlrs.graphs.patterns import pattern_sql
 
 EDGES = "# a comment\n" + "".join(
@@ -218,3 +220,31 @@ def _read_until(terminal: int, wanted: bytes) -> bytes:
         assert select.select([terminal], [], [], 120)[0], shown
         shown += os.read(terminal, 4096)
     return shown
+
+
+def test_the_demo_shows_what_is_behind_its_answer(run: Run) -> None:
+    """The true count and the error stand beside the answer, and the page says why they may."""
+    code, out, err = run("demo", "--epsilon", "0.99999999999999999999")
+    assert (code, err) == (0, "")
+    shown = dict(re.findall(r"the (private answer|true count|standard error) +(-?[\d,]+)", out))
+    answer, count, error = (int(text.replace(",", "")) for text in shown.values())
+    assert count == _triangles(demo_edges())
+    assert error == 60
+    # Beyond 100 standard errors: once in 10^9.
+    assert abs(answer - count) < 100 * error
+    before = out[: out.index("true count")]
+    assert "shown because this graph is made up" in before
+    assert "private answer" in before
+
+
+def test_the_demo_as_json_is_the_answer_alone(run: Run) -> None:
+    code, out, _ = run("demo", "--json")
+    assert code == 0
+    assert set(json.loads(out)) == {"answer", "epsilon", "mechanism", "error_bars"}
+
+
+def _triangles(edges: list[tuple[int, int]]) -> int:
+    friends: dict[int, set[int]] = {}
+    for a, b in edges:
+        friends.setdefault(a, set()).add(b)
+    return sum(len(friends[a] & friends[b]) for a, b in edges)

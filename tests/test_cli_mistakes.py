@@ -144,6 +144,9 @@ MISTAKES: list[tuple[str | bytes, ...]] = [
     ("user", "remove", "bob", "--users", "users.toml"),
     ("user", "list"),
     ("serve",),
+    ("serve", *GRAPH),
+    ("serve", *GRAPH, "--user", "alice", "--port", "99999"),
+    ("serve", *GRAPH, "--user", "alice", "--budget", "plenty"),
 ]  # fmt: skip
 
 
@@ -344,6 +347,18 @@ def test_a_found_configuration_says_nothing_about_other_data(configured: Run) ->
     assert "[private, no key]" in configured("tables", "--db", "duckdb:///node.db").out
     named = configured("tables", "--config", "sqlrs.toml", "--table", "node=other.csv")
     assert "main.node  [public, key (id)]" in named.out
+
+
+def test_no_option_of_serve_is_passed_over(configured: Run) -> None:
+    ended = configured("serve", *GRAPH)
+    assert ended.code == 2, ended
+    assert "nothing to serve" in ended.err
+    ended = configured("serve", "--memory-limit", "plenty")
+    assert ended.code == 2, ended
+    assert "does not accept the memory limit" in ended.err
+    ended = configured("serve", "--port", "99999")
+    assert ended.code == 2, ended
+    assert "proxy.port is not a port" in ended.err
 
 
 def test_users_are_listed(configured: Run) -> None:

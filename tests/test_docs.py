@@ -2,28 +2,35 @@
 
 Console and Python blocks of README and of the pages in `RUN` run in one empty directory a page, in
 the order of the page; `tests/support/markdown.py` says how an output is compared. A block whose
-info string says ``skip`` is not run; one that says ``file=NAME`` is written to that file.
+info string says ``skip`` is not run; one with a ``title="NAME"`` is written to that file; in one
+that says ``varies=TEXT`` this text stands for anything, so that a page can show an answer with its
+noise.
 """
 
 from __future__ import annotations
 
 import gzip
+import math
 import os
 import re
 import shlex
 import subprocess
 import sys
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import duckdb
 import psycopg
 import pytest
 
-from tests.support import cli_reference
+from tests.support import cli_reference, overview
 from tests.support.kept import assert_kept
 from tests.support.markdown import (
+    ANYTHING,
     PAGES,
     ROOT,
+    Block,
     Command,
     anchors,
     blocks,
@@ -37,6 +44,7 @@ RUN = [ROOT / "README.md", ROOT / "docs" / "tutorial.md", ROOT / "docs" / "conce
 CLI_PAGE = ROOT / "docs" / "cli.md"
 RESULTS = ROOT / "benchmarks" / "results"
 RESULT, RESULT_END = r"<!-- (?!end)(\w+) -->\n\n", "<!-- end -->"
+TITLE = re.compile(r'title="([^"]+)"')
 # Options of other programs that the pages name.
 FOREIGN = {"--hypothesis-profile", "--require-hashes"}
 
@@ -111,8 +119,8 @@ def test_the_commands_do_what_the_page_shows(page: Path, tmp_path: Path, postgre
     shell = Shell(tmp_path, _clinic_on(postgres_db))
     ran = 0
     for block in blocks(page):
-        if block.info.startswith("file="):
-            (tmp_path / block.info.removeprefix("file=")).write_text(block.text, encoding="utf-8")
+        if title := TITLE.fullmatch(block.info):
+            (tmp_path / title[1]).write_text(block.text, encoding="utf-8")
         elif "skip" in block.info.split():
             continue
         elif block.language == "python":
@@ -120,28 +128,48 @@ def test_the_commands_do_what_the_page_shows(page: Path, tmp_path: Path, postgre
             shell.run(program)
             ran += 1
         elif block.language == "console":
-            for command in commands(block):
-                if command.text.startswith("make "):
-                    _check_make(command.text.split()[1])
-                    continue
-                printed = shell.run(command)
+            for command in map(partial(_varying, block), commands(block)):
+                made = command.text.startswith("make ")
+                printed = _made(shell, command) if made else shell.run(command)
                 place = f"{_name(page)}:{command.line}: {command.text}"
-                assert matches(command.output, printed), f"{place}\nprinted\n{printed}"
+                assert printed is None or matches(command.output, printed), f"{place}\n{printed}"
                 ran += 1
     assert ran > 2
 
 
-def _check_make(target: str) -> None:
-    """The target exists; the demo is run where nothing needs to be installed for it."""
+def _varying(block: Block, command: Command) -> Command:
+    """The command, with … for what the block says will be another text each time."""
+    shown = re.match(r"varies=(\S+)", block.info)
+    if shown is None:
+        return command
+    assert shown[1] in command.output
+    return replace(command, output=command.output.replace(shown[1], ANYTHING))
+
+
+def _made(shell: Shell, command: Command) -> str | None:
+    """What make prints for the demo, by its recipe where make would install first.
+
+    Of every other target: that it exists.
+    """
+    target = command.text.split()[1]
     assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M)
     ready = subprocess.run(
         ["make", "--question", ".venv/.installed"], cwd=ROOT, capture_output=True, check=False
     )
-    if target == "demo" and ready.returncode == 0:
-        done = subprocess.run(
-            ["make", "demo"], cwd=ROOT, capture_output=True, text=True, check=True
-        )
-        assert "The private answer at epsilon 1:" in done.stdout
+    if target != "demo":
+        return None
+    if ready.returncode == 0:
+        done = subprocess.run(["make", target], cwd=ROOT, stdout=subprocess.PIPE, check=True)
+        return done.stdout.decode()
+    assert "\n\t$(BIN)/sqlrs demo\n" in (ROOT / "Makefile").read_text(encoding="utf-8")
+    return shell.run(replace(command, text="sqlrs demo"))
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").rglob("*.md")), ids=_name)
+def test_the_site_shows_every_block_as_one(page: Path) -> None:
+    """After the language it knows a title; with anything else it shows the fence as text."""
+    for block in blocks(page):
+        assert not block.info or TITLE.fullmatch(block.info), f"{_name(page)}:{block.line}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=_name)
@@ -152,6 +180,22 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert target.exists(), f"{_name(page)} links to {link}"
         if fragment:
             assert fragment in anchors(target), f"{_name(page)} links to {link}"
+
+
+def test_the_architecture_is_that_of_the_house() -> None:
+    """Every file and room that the page names exists, and it names every room and top file."""
+    page = ROOT / "docs" / "architecture.md"
+    # File names in a sentence about a room stand without it.
+    rooms = [ROOT, *(ROOT / "sqlrs" / room for room in ("", "compiler", "proxy"))]
+    named = {text for text in spans(page) if re.fullmatch(r"[\w/]+(\.\w+|/)", text)}
+    missing = [n for n in named if "NAME" not in n and not any((r / n).exists() for r in rooms)]
+    assert missing == []
+    text = page.read_text(encoding="utf-8")
+    for path in (ROOT / "sqlrs").iterdir():
+        if path.suffix == ".py" and not path.name.startswith("_"):
+            assert path.name in text
+        elif (path / "__init__.py").exists():
+            assert f"{path.name}/" in text
 
 
 @pytest.mark.parametrize("page", PAGES, ids=_name)
@@ -177,6 +221,20 @@ def test_every_option_exists(page: Path) -> None:
 
 def test_the_command_line_page_is_what_help_says() -> None:
     assert_kept(CLI_PAGE, cli_reference.reference())
+
+
+def test_the_pictures_of_readme_are_generated() -> None:
+    told = overview.story()
+    for name, theme in overview.THEMES.items():
+        drawn = overview.picture(told, theme)
+        assert_kept(ROOT / "docs" / f"overview-{name}.svg", drawn)
+        for page in (ROOT / "README.md", ROOT / "docs" / "index.md"):
+            assert f"overview-{name}.svg" in page.read_text(encoding="utf-8")
+    # What the picture says of the curves holds for every answer that it shows, and is not idle.
+    with_row, without = told.laws
+    ratios = [with_row[x] / without[x] for x in with_row.keys() & without.keys()]
+    assert 1.5 < max(ratios) < math.e
+    assert 1 / math.e < min(ratios) < 1 / 1.5
 
 
 def test_the_figures_are_those_of_the_last_run() -> None:

@@ -17,17 +17,17 @@ from sqlrs.noise import PolyLaplace
 from sqlrs.residuals.residual import Members
 from sqlrs.sensitivity.local import local_bound
 from sqlrs.sensitivity.refined import refined_sensitivity, released_sensitivity
-from sqlrs.sensitivity.residual import residual_sensitivity
+from sqlrs.sensitivity.residual_bound import residual_sensitivity
 from sqlrs.settings import Settings
 from tests.support import brute
 from tests.support.engine_fixtures import BothEngines
+from tests.support.examples import examples
 from tests.support.sql_cases import Case, declared, universe
 from tests.support.strategies import ALL, TinyDatabase, databases, queries
 
 PLANS = st.sampled_from(["auto", "plain", "factorised", "pruned"])
 WEIGHTS = PolyLaplace(Decimal(1), 5).weights
 # The nightly profile asks for ten times the usual number of examples.
-MORE = settings().max_examples // 100
 QUIET = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.data_too_large]
 
 
@@ -36,7 +36,7 @@ def _load(both: BothEngines, database: TinyDatabase) -> dict[str, Catalog]:
     return {name: declared(e.catalog(), database) for name, e in both.engines.items()}
 
 
-@settings(max_examples=60 * MORE, suppress_health_check=QUIET)
+@settings(max_examples=examples(30), suppress_health_check=QUIET)
 @given(data=st.data())
 def test_the_count_and_every_residual_are_what_brute_force_says(
     both_engines: BothEngines, data: st.DataObject
@@ -57,7 +57,7 @@ def test_the_count_and_every_residual_are_what_brute_force_says(
         assert measured.values == case.values()
 
 
-@settings(max_examples=25 * MORE, suppress_health_check=QUIET)
+@settings(max_examples=examples(12), suppress_health_check=QUIET)
 @given(data=st.data())
 def test_solved_predicates_are_what_brute_force_says(
     both_engines: BothEngines, data: st.DataObject
@@ -109,7 +109,7 @@ CHAINS = [
 
 
 @pytest.mark.parametrize("kind", TYPES)
-@settings(max_examples=8 * MORE, suppress_health_check=QUIET)
+@settings(max_examples=examples(4), suppress_health_check=QUIET)
 @given(data=st.data())
 def test_comparisons_of_every_ordered_type(
     both_engines: BothEngines, kind: str, data: st.DataObject
@@ -137,7 +137,7 @@ def test_comparisons_of_every_ordered_type(
         assert measured.values == case.values()
 
 
-@settings(max_examples=40 * MORE, suppress_health_check=QUIET)
+@settings(max_examples=examples(20), suppress_health_check=QUIET)
 @given(data=st.data(), solver=st.booleans())
 def test_bounds_are_in_order_and_smooth(data: st.DataObject, solver: bool) -> None:
     """|q(I) - q(I')| <= the bounds at I, RS+ <= RS, and no bound moves faster than the weights."""

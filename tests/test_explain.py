@@ -60,3 +60,8 @@ def test_a_public_count_has_no_noise_to_explain() -> None:
             shown = str(database.explain("SELECT count(*) FROM region"))
     assert "noise: none; every table is public, so the count is exact and costs nothing" in shown
     assert "standard error" not in shown
+
+
+def test_one_set_of_tables_is_one(db: sqlrs.Database) -> None:
+    shown = str(db.explain("SELECT count(*) FROM visit"))
+    assert "residuals: 1 set of tables, 0 statements to run" in shown

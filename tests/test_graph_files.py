@@ -67,8 +67,9 @@ def test_what_is_no_edge_list_is_refused(tmp_path: Path) -> None:
     (tmp_path / "three.csv").write_text("a,b,c\n1,2,3\n")
     (tmp_path / "mixed.csv").write_text("a,b\n1,x\n")
     for name in ("three.csv", "mixed.csv"):
-        with pytest.raises(UsageError, match="edge list"):
+        with pytest.raises(UsageError, match="edge list") as refused:
             sqlrs.connect(tables={"edge": tmp_path / name}, graphs={"edge": "undirected"})
+        assert "keep two columns" in (refused.value.hint or "")
     path = written(tmp_path, "txt")
     with pytest.raises(UsageError, match="sideways"):
         sqlrs.connect(tables={"edge": path}, graphs={"edge": "sideways"})
@@ -159,7 +160,7 @@ def test_the_configuration_holds_it_all(tmp_path: Path) -> None:
     assert not (tmp_path / "visits.csv.schema.toml").exists()
     for wrong in ("types = 3", "types = {visit = 3}", "graphs = {edge = 1}", "rows_per_unit = 2"):
         (tmp_path / "sqlrs.toml").write_text(f"[data]\n{wrong}\n")
-        with pytest.raises(UsageError, match="wrong kind"):
+        with pytest.raises(UsageError, match="must be"):
             Config.read(tmp_path / "sqlrs.toml")
 
 

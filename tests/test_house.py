@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from sqlrs import dialects
+from sqlrs.mechanisms import NAMES
+
 PACKAGE = Path(__file__).parents[1] / "sqlrs"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
@@ -16,6 +19,7 @@ ORDER = [
     ("errors", "epsilon", "templates", "answer"),
     ("refusals", "effort"),
     ("arguments",),
+    ("sections", "signatures"),
     ("catalog",),
     ("values",),
     ("query",),
@@ -44,17 +48,20 @@ ORDER = [
 ]
 PLACE = {room: place for place, rooms in enumerate(ORDER) for room in rooms}
 
+# The mathematics has no SQL in it, not even as a tree.
+WITHOUT_SQL = ("query", "residuals", "planning", "sensitivity", "noise", "mechanisms", "release")
+
 # Where each driver, and each library that is heavy or optional, may be imported.
 DRIVERS = {
-    "duckdb": {"engines/duckdb.py", "engines/duckdb_optimizers.py", "engines/files.py"},
+    "duckdb": {"engines/duckdb.py", "engines/duckdb_optimizers.py", "engines/table_files.py"},
     "psycopg": {
         "engines/postgres.py",
         "procedures/install.py",
         "procedures/render.py",
-        "procedures/statistics.py",
+        "procedures/server_statistics.py",
     },
     "pyspark": set[str](),
-    "sqlalchemy": {"ledger/store.py"},
+    "sqlalchemy": {"ledger/migrations.py", "ledger/store.py", "ledger/ledger_tables.py"},
     "z3": {"measuring/solver.py"},
     "matplotlib": set[str](),
     "cryptography": {"proxy/protocol/certificates.py"},
@@ -99,6 +106,67 @@ def test_imports_point_back_along_the_data_flow(path: Path) -> None:
         if module.partition(".")[0] == "sqlrs":
             room = room_of(module)
             assert PLACE[room] <= PLACE[own], f"{own} imports {room}"
+
+
+# Files that answer the same questions, each in its room: a seam, a database, a configuration.
+SAME_ROLE = {"base", "config", "duckdb", "postgres"}
+
+
+def test_a_name_means_one_thing() -> None:
+    """Modules and classes with the same name are taken for each other."""
+    places: dict[str, list[str]] = {}
+    for path in MODULES:
+        if not path.stem.startswith("__"):
+            places.setdefault(path.stem, []).append(name_of(path))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                places.setdefault(node.name, []).append(name_of(path))
+    twice = {name: found for name, found in places.items() if len(found) > 1}
+    assert twice.keys() <= SAME_ROLE, twice
+
+
+# The name of a dialect is not asked elsewhere: the dialect's object answers what differs.
+NAMING = {
+    "compiler/functions.py",  # which functions there are, a list for each dialect
+    "engines/open.py",  # the registration of engines, by the scheme of a URL and by driver
+    "proxy/config.py",  # the maintenance database of a server is called postgres
+}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_nobody_asks_for_the_name_of_a_dialect(path: Path) -> None:
+    if name_of(path) in NAMING:
+        return
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        asked: list[ast.expr | None] = []
+        if isinstance(node, ast.Compare):
+            asked = [node.left, *node.comparators]
+        elif isinstance(node, ast.Dict):
+            asked = list(node.keys)
+        elif isinstance(node, ast.MatchValue):
+            asked = [node.value]
+        several = [x.elts for x in asked if isinstance(x, ast.Tuple | ast.Set | ast.List)]
+        for part in [*asked, *(x for parts in several for x in parts)]:
+            known = isinstance(part, ast.Constant) and part.value in dialects.NAMES
+            assert not known, f"{name_of(path)}:{part}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_the_mathematics_knows_no_sql(path: Path) -> None:
+    if name_of(path).split("/")[0].removesuffix(".py") in WITHOUT_SQL:
+        assert not {m for m in imports_of(path) if m.partition(".")[0] == "sqlglot"}
+
+
+def test_only_the_registry_knows_a_mechanism_by_name() -> None:
+    """Each noise has a name; who else writes it down would have to be found for the next one."""
+    for path in MODULES:
+        words = {
+            node.value
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        }
+        if not name_of(path).startswith(("mechanisms/", "noise/")):
+            assert words.isdisjoint(NAMES), name_of(path)
 
 
 @pytest.mark.parametrize("driver", DRIVERS)

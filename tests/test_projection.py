@@ -14,13 +14,13 @@ from sqlrs.noise import PolyLaplace
 from sqlrs.query import Query
 from sqlrs.residuals.residual import Members, Residuals
 from sqlrs.sensitivity.refined import reached, released_sensitivity
-from sqlrs.sensitivity.residual import residual_sensitivity
+from sqlrs.sensitivity.residual_bound import residual_sensitivity
+from tests.support.examples import examples
 from tests.support.sql_cases import Case
 from tests.support.strategies import Features, databases, queries
 
 ROWS = Features(comparisons=True, generals=True)
 WEIGHTS = PolyLaplace(Decimal(1), 5).weights
-MORE = settings().max_examples // 100
 
 
 def _case(query: Query, rows: dict[str, list[tuple[object, ...]]]) -> Case:
@@ -37,7 +37,7 @@ def _at_least_one(case: Case) -> dict[Members, int]:
     return {m: prod(max(1, values[part]) for part in parts[m]) for m in case.wanted}
 
 
-@settings(max_examples=60 * MORE, suppress_health_check=[HealthCheck.data_too_large])
+@settings(max_examples=examples(30), suppress_health_check=[HealthCheck.data_too_large])
 @given(data=st.data())
 def test_projection_is_never_larger_than_the_full_query(data: st.DataObject) -> None:
     """Also where a residual joins nothing: keys may still decide that a projection counts 1."""

@@ -6,7 +6,7 @@ import json
 import logging
 import traceback
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -17,8 +17,9 @@ import duckdb
 import pytest
 from sqlglot import exp
 
+from sqlrs import mechanisms
 from sqlrs.answer import Answer
-from sqlrs.catalog import Catalog
+from sqlrs.catalog import Catalog, Routine
 from sqlrs.compiled import Compiled
 from sqlrs.engines.base import Engine, Row, Snapshot, one_integer
 from sqlrs.engines.open import open_engine
@@ -32,10 +33,12 @@ from sqlrs.errors import (
 )
 from sqlrs.ledger import MemoryLedger
 from sqlrs.measuring.measure import measure
+from sqlrs.measuring.measurements import Measurements
 from sqlrs.mechanisms import mechanism_named
+from sqlrs.mechanisms.base import Draw, Noisy
 from sqlrs.noise import PolyLaplace
 from sqlrs.release import release
-from sqlrs.residuals.residual import Residuals
+from sqlrs.residuals.residual import Members, Residuals
 from sqlrs.sensitivity.refined import reached, released_sensitivity
 from sqlrs.sensitivity.steps import compile_recursion
 from sqlrs.settings import Request, Settings
@@ -88,6 +91,9 @@ class WatchedSnapshot:
 
     def catalog(self) -> Catalog:
         return self.snapshot.catalog()
+
+    def routines(self, names: Collection[str]) -> tuple[Routine, ...]:
+        return self.snapshot.routines(names)
 
     def scalar(self, statement: exp.Expression) -> int:
         return one_integer(self.rows(statement))
@@ -394,3 +400,48 @@ def test_usage_errors_name_what_to_do() -> None:
     with pytest.raises(UsageError) as caught:
         Request(sql=PATH, epsilon="1", mechanism="gauss").chosen_mechanism()
     assert "polylaplace" in caught.value.describe()
+
+
+@dataclass(frozen=True)
+class Plus:
+    """A mechanism that wants the count alone and adds what its second price says."""
+
+    epsilon: Decimal
+    name: str = "plus"
+    coverage: Fraction | None = None
+
+    @property
+    def prices(self) -> tuple[Decimal, ...]:
+        return self.epsilon, Decimal(3)
+
+    def describe(self) -> str:
+        return "plus three"
+
+    def prepare(self, residuals: Residuals) -> PlusPreparation:
+        return PlusPreparation(residuals, self.prices[1])
+
+
+@dataclass(frozen=True)
+class PlusPreparation:
+    residuals: Residuals
+    more: Decimal
+    wanted: tuple[Members, ...] = ()
+
+    def measure(self, measurements: Measurements) -> Draw:
+        count = measurements.count(self.residuals)
+        return lambda _: Noisy(count + int(self.more))
+
+
+def test_a_new_mechanism_is_a_line_in_the_registry(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It measures what it wants and costs the sum of its prices; no stage knows of it."""
+    monkeypatch.setitem(mechanisms._MECHANISMS, "plus", lambda epsilon, *_: Plus(epsilon))
+    ledger = MemoryLedger(Decimal(10))
+    watched = Watched(engine, ledger)
+    answer = ask(watched, ledger, mechanism="plus")
+    assert (answer.value, answer.mechanism) == (TRUE_COUNT + 3, "plus")
+    assert answer.epsilon == ledger.spent() == Decimal("3.5")
+    assert set(watched.spent_at_reads) == {Decimal("3.5")}
+    assert ask(watched, ledger, mechanism="plus") == answer
+    assert ledger.spent() == Decimal("3.5")

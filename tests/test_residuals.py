@@ -13,6 +13,7 @@ from sqlrs.errors import QueryRefused
 from sqlrs.query import Query, Variable
 from sqlrs.residuals.residual import Reading, Residuals, subsets
 from tests.support.builders import EDGE, PATTERNS, atom, pattern, query, table
+from tests.support.examples import examples
 
 BAG = table("bag", "x", "y")
 KEYED = table("keyed", "id", "ref", keys=["id"])
@@ -161,7 +162,7 @@ def small_queries(draw: st.DrawFn) -> Query:
     return query(*atoms, different=[f"{x} {y}" for x, y in chosen], less=less)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(small_queries(), st.integers(0, 3))
 def test_kept_predicates_only_grow_with_the_set(q: Query, most: int) -> None:
     """K1: E' ⊆ E implies K(E') ⊆ K(E), without which the step bound fails."""
@@ -176,7 +177,7 @@ def test_kept_predicates_only_grow_with_the_set(q: Query, most: int) -> None:
             assert touching <= set(residuals.of(bigger).predicates)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(small_queries())
 def test_parts_partition_the_set_and_share_nothing(q: Query) -> None:
     residuals = Residuals(q)

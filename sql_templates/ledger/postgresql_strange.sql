@@ -47,7 +47,8 @@ WHERE granted.privilege_type <> 'SELECT' AND granted.grantee NOT IN (SELECT oid 
 UNION ALL
 SELECT part.relname || ' is not a plain table, or has a trigger, a rule, a policy, a parent or a child'
 FROM part
-WHERE part.relname IN ('sqlrs_budgets', 'sqlrs_releases')
+WHERE pg_catalog.starts_with(part.relname::text, 'sqlrs_')
+  AND part.relkind <> 'S'
   AND (
     part.relkind <> 'r'
     OR part.relpersistence <> 'p'

@@ -1,8 +1,10 @@
 -- The columns that this role may read of every table and foreign table.
 -- Each row must stand in one table only. Partitions and inheritance children are left out: their rows are rows
 -- of the parent. So are parents that share a child, and materialised views, which copy rows of other tables.
--- A column may be null in spite of NOT NULL where that is not enforced: in foreign tables, in the children
--- of a parent, and where the constraint is not validated (PostgreSQL 18).
+-- A column may be null in spite of NOT NULL where that is not enforced: in foreign tables, partitions included, in
+-- the children of a parent, and where the constraint is not validated (PostgreSQL 18).
+-- Of a composite type neither IS NULL nor its negation tells a NULL from a value, and geometric types are equal by
+-- their size or within a distance: no equality of values, so they are told apart.
 -- A domain stands for its base type. Tables on which a row-level security policy acts are left out.
 WITH RECURSIVE base_types (declared, base) AS (
   SELECT oid, CASE typtype WHEN 'd' THEN typbasetype ELSE oid END
@@ -23,10 +25,17 @@ SELECT
     THEN collation_of.oid::regcollation::text
   END,
   coalesce(collation_of.collisdeterministic, true),
+  type.typcategory IN ('C', 'G'),
   NOT attribute.attnotnull
     OR class.relkind = 'f'
     OR EXISTS (
       SELECT 1 FROM pg_inherits AS child WHERE child.inhparent = class.oid AND class.relkind = 'r'
+    )
+    OR EXISTS (
+      SELECT 1
+      FROM pg_partition_tree(class.oid) AS part
+      JOIN pg_class AS leaf ON leaf.oid = part.relid
+      WHERE leaf.relkind = 'f'
     )
     OR EXISTS (
       SELECT 1 FROM pg_constraint AS not_null

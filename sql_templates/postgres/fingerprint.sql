@@ -1,5 +1,6 @@
 -- One row that changes with every change of the schema that the catalog of sqlrs is read from: each row of a
 -- system catalog carries the transaction that wrote it. Statistics are written in place and do not count.
+-- Functions and operators below 16384 are the server's own.
 WITH relations AS (
   SELECT class.oid, class.xmin::text AS written
   FROM pg_catalog.pg_class AS class
@@ -33,6 +34,14 @@ WITH relations AS (
   SELECT 8, type.oid, 0, type.xmin::text
   FROM pg_catalog.pg_type AS type
   WHERE type.typtype IN ('d', 'e')
+  UNION ALL
+  SELECT 9, routine.oid, 0, routine.xmin::text
+  FROM pg_catalog.pg_proc AS routine
+  WHERE routine.oid >= 16384
+  UNION ALL
+  SELECT 10, operator.oid, 0, operator.xmin::text
+  FROM pg_catalog.pg_operator AS operator
+  WHERE operator.oid >= 16384
 )
 SELECT
   pg_catalog.count(*),

@@ -67,6 +67,11 @@ BEGIN
     FROM pg_database AS base
     WHERE base.datname = current_database()
     UNION ALL
+    SELECT known.oid, 'may copy this database, a template, and its budgets with it'
+    FROM pg_roles AS known
+    JOIN pg_database AS base ON base.datname = current_database() AND base.datistemplate
+    WHERE known.rolcreatedb
+    UNION ALL
     SELECT space.nspowner, format('owns the schema %s of private rows', space.oid::regnamespace)
     FROM pg_namespace AS space
     JOIN pg_class AS class ON class.relnamespace = space.oid

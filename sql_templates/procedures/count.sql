@@ -36,7 +36,7 @@ DECLARE
   sensitivity record;
   failed boolean := false;
 BEGIN
-  PERFORM sqlrs.check_epsilon(asked, {least_epsilon});
+  PERFORM sqlrs.check_call({edition}, asked, {least_epsilon});
   -- An older snapshot may show rows that the catalog of today reads differently; and at the level SERIALIZABLE the
   -- server shows which rows a transaction has read.
   IF (current_setting('transaction_isolation') IN ('read committed', 'read uncommitted')) IS NOT TRUE THEN
@@ -99,6 +99,8 @@ FROM (
       charged.analyst_spent, charged.dataset_spent
     );
     PERFORM sqlrs.await_durable(charged.place);
+    -- An installation may have replaced functions since the first look.
+    PERFORM sqlrs.check_call({edition}, asked, {least_epsilon});
   EXCEPTION
     WHEN OTHERS OR query_canceled OR assert_failure THEN
       failed := true;

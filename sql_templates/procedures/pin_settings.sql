@@ -12,7 +12,12 @@ BEGIN
         category LIKE 'Query Tuning%'
         OR category LIKE 'Version and Platform Compatibility%'
         OR category LIKE '%Locale and Formatting'
-        OR name IN ('bytea_output', 'xmlbinary', 'xmloption')
+        OR name IN (
+          'bytea_output', 'xmlbinary', 'xmloption',
+          -- The planner asks these too, though they are listed among resources and developers' options.
+          'hash_mem_multiplier', 'effective_io_concurrency', 'max_parallel_workers', 'max_parallel_workers_per_gather',
+          'parallel_leader_participation', 'force_parallel_mode', 'debug_parallel_query'
+        )
       )
       -- The encoding is between server and client; the others are fixed where the function is created.
       AND name NOT IN (

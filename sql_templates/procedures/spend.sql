@@ -86,6 +86,3 @@ BEGIN
   dataset_spent := after[2];
 END
 $sqlrs$;
-
--- Functions of older versions spend through this one. They lack checks: they stop until they are installed again.
-DROP FUNCTION IF EXISTS sqlrs.charge(text, text, text, numeric);

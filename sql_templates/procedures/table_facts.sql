@@ -15,7 +15,7 @@ SELECT jsonb_build_object(
     )
     FROM (
 {columns}
-    ) AS found (schema, relation, oid, name, type, collation_name, deterministic, nullable)
+    ) AS found (schema, relation, oid, name, type, collation_name, deterministic, opaque, nullable)
     WHERE found.schema = table_schema AND found.relation = table_name
   ),
   'keys', (

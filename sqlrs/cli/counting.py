@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 from typing import Annotated
 
 import typer
@@ -12,7 +13,7 @@ from sqlrs.cli import options
 from sqlrs.cli.progress import progress_line
 from sqlrs.config import Config
 from sqlrs.database import Database
-from sqlrs.graphs.demo import demo_database
+from sqlrs.graphs.demo import demo_database, known_truth
 from sqlrs.graphs.patterns import automorphisms, pattern_edges, pattern_sql
 from sqlrs.mechanisms import DEFAULT, NAMES
 
@@ -24,9 +25,7 @@ ErrorBars = Annotated[
 ]
 
 
-@options.with_data(
-    "ledger", "analyst", "memory_limit", "temp_directory", "timeout", "plan", "solver"
-)
+@options.with_data("ledger", "analyst", *options.LIMITS, "plan", "solver")
 def count(
     data: Config,
     sql: options.Sql,
@@ -61,16 +60,20 @@ def graph(
     error_bars: ErrorBars = None,
     memory_limit: options.MemoryLimit = None,
     temp_directory: options.TempDirectory = None,
+    max_temp_directory_size: options.MaxTempDirectorySize = None,
+    threads: options.Threads = None,
     timeout: options.Timeout = None,
     json: options.Json = False,
 ) -> None:
     """Count a pattern in a graph file, every edge private."""
     sql = pattern_sql(pattern)
-    gathered = Config(
+    gathered = Config().override(
         tables={"edge": file},
         graphs={"edge": "undirected" if undirected else "directed"},
         memory_limit=memory_limit,
         temp_directory=temp_directory,
+        max_temp_directory_size=max_temp_directory_size,
+        threads=threads,
         timeout=timeout,
     )
     with gathered.open() as database:
@@ -111,14 +114,18 @@ def demo(
     """Count triangles privately in a graph that is generated on the spot."""
     sql = pattern_sql(pattern)
     with demo_database() as database:
-        if not json:
-            print(f"A generated graph of friends, every edge private. The query:\n\n  {sql}\n")
         answer = _ask(database, sql, epsilon, DEFAULT, None, None)
-    if json:
-        show(answer, json)
-    else:
-        print(f"The private answer at epsilon {answer.epsilon}: {answer.value:,}")
-        print(f"(noise: {answer.mechanism}; run again for fresh noise)")
+        if json:
+            show(answer, json)
+            return
+        truth = known_truth(database, sql, answer.epsilon)
+    print("A made-up graph of friends; every row of edge(src, dst) is private. The query:\n")
+    print(textwrap.fill(sql, initial_indent="  ", subsequent_indent="    "))
+    print(f"\nWhat the analyst gets, for epsilon {answer.epsilon}:")
+    print(f"  the private answer {answer.value:>11,}   (run again for fresh noise)")
+    print("What nobody gets from real data; shown because this graph is made up:")
+    print(f"  the true count     {truth.count:>11,}")
+    print(f"  the standard error {truth.standard_error:>11,}")
 
 
 def read_sql(sql: str) -> str:

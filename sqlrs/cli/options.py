@@ -12,11 +12,14 @@ import typer
 
 from sqlrs.config import Config
 from sqlrs.errors import UsageError
+from sqlrs.signatures import call
 
 FOUND = Path("sqlrs.toml")
 """The configuration that is read where no option names one or the data."""
 _PANEL = "Data"
-_DATA = ("db", "table", "types", "undirected", "private", "public", "key", "config")
+_DATA = ("db", "table", "types", "undirected", "private", "public", "key", "function", "config")
+LIMITS = ("memory_limit", "temp_directory", "max_temp_directory_size", "threads", "timeout")
+"""What a command that reads rows may use."""
 
 Sql = Annotated[
     str, typer.Argument(metavar="SQL", help="The counting query; - reads it from stdin.")
@@ -74,6 +77,15 @@ Key = Annotated[
         rich_help_panel=_PANEL,
     ),
 ]
+Function = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="'NAME(TYPE, …) -> TYPE'",
+        help="A function of the database without side effects, whose result depends on its "
+        "arguments alone. Repeatable.",
+        rich_help_panel=_PANEL,
+    ),
+]
 ConfigFile = Annotated[
     Path | None,
     typer.Option(
@@ -96,10 +108,26 @@ MemoryLimit = Annotated[
     typer.Option(metavar="SIZE", help="e.g. 4GB; DuckDB spills beyond it.", rich_help_panel=_PANEL),
 ]
 TempDirectory = Annotated[
-    str | None,
+    Path | None,
     typer.Option(
         metavar="FOLDER",
         help="Where DuckDB spills; the system's folder for temporary files by default.",
+        rich_help_panel=_PANEL,
+    ),
+]
+MaxTempDirectorySize = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SIZE",
+        help="e.g. 100GB; how much DuckDB may spill, 90 % of the free disk space by default.",
+        rich_help_panel=_PANEL,
+    ),
+]
+Threads = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        help="How many threads DuckDB may have; all cores by default.",
         rich_help_panel=_PANEL,
     ),
 ]
@@ -154,11 +182,14 @@ def gather(
     private: Private = None,
     public: Public = None,
     key: Key = None,
+    function: Function = None,
     config: ConfigFile = None,
     ledger: Ledger = None,
     analyst: Analyst = None,
     memory_limit: MemoryLimit = None,
     temp_directory: TempDirectory = None,
+    max_temp_directory_size: MaxTempDirectorySize = None,
+    threads: Threads = None,
     timeout: Timeout = None,
     plan: Plan = None,
     solver: Solver = False,
@@ -169,8 +200,6 @@ def gather(
         # public or a key was said of other data.
         config = found()
     base = Config.read(config) if config else Config()
-    if db and not table:
-        base = base.override(tables=None)
     keys: dict[str, tuple[tuple[str, ...], ...]] = dict(base.keys)
     for name, columns in (_pair("--key", text) for text in key or []):
         keys[name] = (*keys.get(name, ()), tuple(columns.split(",")))
@@ -182,10 +211,13 @@ def gather(
         private=_names(private),
         public=_names(public),
         keys=keys,
+        functions={**base.functions, **dict(call("--function", text) for text in function or [])},
         ledger=ledger,
         analyst=analyst,
         memory_limit=memory_limit,
         temp_directory=temp_directory,
+        max_temp_directory_size=max_temp_directory_size,
+        threads=threads,
         timeout=timeout,
         plan=plan,
         solver=solver,

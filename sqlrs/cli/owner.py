@@ -62,7 +62,7 @@ def sql(
     print("\n\n".join(map(str, found)) if found else "-- no statement: the count is always 0")
 
 
-@options.with_data("memory_limit", "temp_directory", "timeout", "plan", "solver")
+@options.with_data(*options.LIMITS, "plan", "solver")
 def sensitivity(
     data: Config,
     sql: options.Sql,

@@ -87,6 +87,7 @@ def installed(db: Server) -> None:
     """List the installed functions, who may call them, and the budgets."""
     from sqlrs.procedures.install import balances
     from sqlrs.procedures.install import installed as listed
+    from sqlrs.procedures.schema_parts import edition
 
     _postgres(db)
     for one in listed(db):
@@ -95,6 +96,8 @@ def installed(db: Server) -> None:
             f"{one.least_epsilon:f}  {'repeats are free' if one.repeats else 'no repeats'}  "
             f"for {', '.join(one.roles) or 'nobody'}\n    {one.sql}"
         )
+        if one.edition != edition():
+            print("    installed by another version of sqlrs: install it again")
     for balance in balances(db):
         spent = "unknown (see sqlrs.restore_spent)" if balance.spent is None else balance.spent
         print(
@@ -131,7 +134,7 @@ def hide_statistics(db: Server, dry_run: DryRun = False) -> None:
 
     They tell about private rows. Members of pg_monitor keep them.
     """
-    from sqlrs.procedures.statistics import hide, hide_script
+    from sqlrs.procedures.server_statistics import hide, hide_script
 
     if dry_run:
         print(hide_script(), end="")
@@ -142,7 +145,7 @@ def hide_statistics(db: Server, dry_run: DryRun = False) -> None:
 
 
 def _warn(db: str) -> None:
-    from sqlrs.procedures.statistics import warnings
+    from sqlrs.procedures.server_statistics import warnings
 
     for warning in warnings(db):
         print(f"warning: {warning}", file=sys.stderr)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from getpass import getpass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -31,7 +32,10 @@ def serve(
         typer.Option(metavar="NAME", help="Start everything on this machine for this analyst."),
     ] = None,
     budget: Annotated[str, typer.Option(metavar="E", help="The budget of a new user.")] = "10",
-    port: Annotated[int, typer.Option(help="The port for clients.")] = 6432,
+    port: Annotated[
+        int | None,
+        typer.Option(help="The port for clients; else that of the configuration, or 6432."),
+    ] = None,
     state: Annotated[
         Path, typer.Option(metavar="DIR", help="Users, budgets and certificate of --user.")
     ] = _STATE,
@@ -42,20 +46,19 @@ def serve(
     private: options.Private = None,
     public: options.Public = None,
     key: options.Key = None,
+    function: options.Function = None,
     ledger: options.Ledger = None,
     memory_limit: options.MemoryLimit = None,
     temp_directory: options.TempDirectory = None,
+    max_temp_directory_size: options.MaxTempDirectorySize = None,
+    threads: options.Threads = None,
     timeout: options.Timeout = None,
 ) -> None:
     """Let PostgreSQL clients ask private counts."""
-    from sqlrs.proxy import embedded, serve, serve_file
+    from sqlrs.proxy import ProxyConfig, embedded, serve
 
-    if user is None:
-        config = config or options.found()
-        if config is None:
-            raise UsageError("nothing to serve", hint="give --config FILE, or --table and --user")
-        serve_file(config, ready=_say)
-        return
+    if config is None and not db and not table:
+        config = options.found()
     data = options.gather(
         config=config,
         db=db,
@@ -65,14 +68,27 @@ def serve(
         private=private,
         public=public,
         key=key,
+        function=function,
         ledger=ledger,
         memory_limit=memory_limit,
         temp_directory=temp_directory,
+        max_temp_directory_size=max_temp_directory_size,
+        threads=threads,
         timeout=timeout,
     )
+    if user is None:
+        if config is None:
+            raise UsageError("nothing to serve", hint="give --config FILE, or --table and --user")
+        proxy = ProxyConfig.read(config)
+        if port is not None:
+            proxy = replace(proxy, port=port)
+        serve(data, proxy, config_path=config, ready=_say)
+        return
     local = embedded(data, user, state=state, budget=budget, port=port)
     if local.password is not None:
         print(f"password of {user}: {local.password}", flush=True)
+    else:
+        print(f"{user} keeps the password that was printed at the first start", flush=True)
     serve(local.data, local.proxy, ready=_say)
 
 

@@ -11,19 +11,23 @@ from sqlrs.config import Config
 
 @options.with_data()
 def tables(data: Config, json: options.Json = False) -> None:
-    """List every table: private or public, its keys, its columns and their types."""
+    """List every table: private or public, its keys, its columns and their types.
+
+    Views and declared functions are listed too.
+    """
     with data.open(schema_only=True) as database:
         catalog = database.catalog
     found = sorted(catalog.tables, key=lambda table: table.label)
     views = sorted(view.label for view in catalog.views)
+    functions = sorted(map(str, catalog.functions))
     if json:
-        print(json_text.dumps({"tables": [_as_dict(table) for table in found], "views": views}))
+        shown = [_as_dict(table) for table in found]
+        print(json_text.dumps({"tables": shown, "views": views, "functions": functions}))
         return
-    print("\n".join([*(line for table in found for line in _lines(table)), *map(_view, views)]))
-
-
-def _view(name: str) -> str:
-    return f"{name}  [view]"
+    lines = [line for table in found for line in _lines(table)]
+    lines += [f"{name}  [view]" for name in views]
+    lines += [f"{function}  [function]" for function in functions]
+    print("\n".join(lines))
 
 
 def _lines(table: Table) -> list[str]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from sqlrs.compiler.complexity import span_of
 from sqlrs.compiler.conditions import RELATIONS, holds, normal_form
 from sqlrs.compiler.names import fold
 from sqlrs.compiler.source import Source
@@ -187,12 +188,12 @@ def _check_words(clauses: Clauses, source: Source) -> None:
         word = token.text.lower().replace(" ", "_")
         known = word in _WORDS or not (word[:1].isalnum() or word[:1] == "_")
         if start is not None and token.start >= start and token.start not in claimed and not known:
-            raise source.refusal("not_understood", Span(token.start, token.end + 1))
+            raise source.refusal("not_understood", span_of(token))
 
 
 def _word(source: Source, *words: str) -> Span | None:
     """The last of the words in the text: the clauses stand at its end."""
     for token in reversed(source.tokens):
         if token.text.lower() in words:
-            return Span(token.start, token.end + 1)
+            return span_of(token)
     return None

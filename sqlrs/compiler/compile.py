@@ -1,14 +1,16 @@
-"""The compiler in one call: SQL text -> parse -> lower -> simplify."""
+"""The compiler in one call, and its order: source, parse, understand, inline, lower, simplify."""
 
 from __future__ import annotations
 
 from sqlrs import arguments
 from sqlrs.catalog import Catalog
 from sqlrs.compiler.afterwards import require_row
+from sqlrs.compiler.inline import inline
 from sqlrs.compiler.lower import lower
 from sqlrs.compiler.parse import parse
 from sqlrs.compiler.simplify import Contradiction, simplify
-from sqlrs.compiler.source import Source
+from sqlrs.compiler.source import Source, read_source
+from sqlrs.compiler.understand import understand
 from sqlrs.effort import TOO_MANY_STEPS, TooComplex, bounded
 from sqlrs.errors import Span
 from sqlrs.query import Query
@@ -22,13 +24,22 @@ def compile_query(sql: str, catalog: Catalog, *, as_rows: bool = False) -> Query
     arguments.text("the query", sql)
     try:
         with bounded():
-            parsed = parse(sql, catalog)
-            if not as_rows:
-                require_row(parsed.after, parsed.source)
-            return simplify(lower(parsed, catalog))
+            return _compiled(sql, catalog, as_rows)
     except RecursionError:
         # A long chain of common table expressions is not deep anywhere in the text.
         raise Source(sql, catalog.dialect, ()).refusal("too_complex") from None
     except TooComplex:
         whole = Source(sql, catalog.dialect, ())
         raise whole.refusal("too_complex", Span(0, len(sql)), TOO_MANY_STEPS) from None
+
+
+def _compiled(sql: str, catalog: Catalog, as_rows: bool) -> Query | Contradiction:
+    """The stages in their order: each refuses, or hands what it made to the next."""
+    source = read_source(sql, catalog.dialect)  # the words of the text, and where they stand
+    tree = parse(source)  # one SELECT
+    select = understand(tree, source, catalog)  # every node is in the grammar, every word in a node
+    if not as_rows:
+        require_row(select.after, source)
+    flat = inline(select, catalog)  # tables and conditions, every name resolved
+    query = lower(flat)  # atoms with variables, filters, predicates
+    return simplify(query)  # the same without what follows from the rest

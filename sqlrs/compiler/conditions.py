@@ -9,12 +9,18 @@ from typing import Any
 
 from sqlglot import exp
 
-from sqlrs.catalog import ColumnType
+from sqlrs.catalog import ColumnType, Family
 from sqlrs.compiler.complexity import swap
+from sqlrs.dialects.base import Dialect
+from sqlrs.query import General
 from sqlrs.values import is_wide
 
 Reference = tuple[str, str]
 """A column of the flat query: the occurrence's alias and the column's name."""
+Pair = tuple[exp.Expr, exp.Expr]
+"""Parts of two rows that stand at the same place."""
+TypeOf = Callable[[exp.Expr], ColumnType]
+"""The type of a column of a condition, or of a placeholder for one."""
 
 _NEGATED: dict[type[exp.Expr], type[exp.Expr]] = {
     exp.EQ: exp.NEQ,
@@ -47,8 +53,15 @@ _NEVER_FAILING = (
     *(exp.Column, exp.Identifier, exp.Literal, exp.Null, exp.Boolean),
     *(exp.Coalesce, exp.Nullif, exp.Case, exp.If, exp.Greatest, exp.Least, exp.Any, exp.Array),
     *(exp.Lower, exp.Upper, exp.Length, exp.StartsWith, exp.EndsWith, exp.Contains),
-    *(exp.Extract, exp.Var, exp.Year, exp.Month, exp.Day, exp.Quarter, exp.DayOfWeek),
+    *(exp.Var, exp.Year, exp.Month, exp.Day, exp.Quarter, exp.DayOfWeek),
 )
+# What every date and timestamp has. PostgreSQL refuses the hour of a date, row by row.
+_PARTS = frozenset(
+    "year month day quarter week dow isodow doy isoyear decade century millennium epoch".split()  # noqa: SIM905
+)
+_MOMENT_FAMILIES = frozenset({Family.DATE, Family.TIMESTAMP, Family.TIMESTAMP_TZ})
+# Nodes between a value and what it is set against.
+_WRAPPING = (exp.Paren, exp.Tuple, exp.Array, exp.Any, exp.Neg, exp.If)
 _COMPARING = (
     *(exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.In, exp.Between, exp.Is),
     *(exp.NullSafeEQ, exp.NullSafeNEQ, exp.And, exp.Or, exp.Not, exp.Paren),
@@ -75,17 +88,21 @@ _OPERATORS: dict[type[exp.Expr], Callable[[Any, Any], bool]] = {
 }
 RELATIONS = tuple(_OPERATORS)
 """The six comparison operators."""
+_MORE_RELATIONS = (exp.In, exp.Between, exp.NullSafeEQ, exp.NullSafeNEQ)
 
 
-def normal_form(condition: exp.Expr) -> Iterator[exp.Expr]:
+def normal_form(
+    condition: exp.Expr, splits_rows: Callable[[list[Pair]], bool] = lambda pairs: True
+) -> Iterator[exp.Expr]:
     """Conjuncts that hold together exactly when the condition is true (not false, not unknown).
 
     A comparison has its column on the left where the other side has none; nothing is mutated.
+    ``splits_rows`` says whether two rows are equal exactly when = holds between their parts.
     """
     pending = [condition]
     while pending:
         part = pending.pop().unnest()
-        rewritten = _rewritten(part)
+        rewritten = _rewritten(part, splits_rows)
         if rewritten is None:
             yield mirrored(part)
         else:
@@ -129,21 +146,83 @@ def substituted(
     return mirrored(result)
 
 
-def reads_values_only(condition: exp.Expr) -> bool:
-    """Whether equal values make the condition equal, whatever their form (1.5, 1.50; 0.0, -0.0)."""
-    return all(isinstance(node, _BY_VALUE) for node in condition.walk())
+def reads_values_only(condition: exp.Expr, type_of: TypeOf) -> bool:
+    """Whether equal values make the condition equal, whatever their form (1.5, 1.50; 0.0, -0.0).
+
+    Of a type that only the engine knows, equal values may differ in arithmetic (a month and 30
+    days, added to a date) and against another type (a text without case, against a plain one).
+    """
+    return all(isinstance(node, _BY_VALUE) for node in condition.walk()) and all(
+        _among_its_like(node, type_of)
+        for node in condition.find_all(exp.Column, exp.Placeholder)
+        if type_of(node).family is Family.OTHER
+    )
 
 
-def never_fails(condition: exp.Expr, types: Collection[ColumnType]) -> bool:
+def by_value(general: General) -> bool:
+    """Whether a general predicate reads the values of its arguments only, not their form."""
+
+    def type_of(placeholder: exp.Expr) -> ColumnType:
+        return general.arguments[int(placeholder.name.removeprefix("v"))].type
+
+    condition = general.condition
+    return isinstance(condition, exp.Expr) and reads_values_only(condition, type_of)
+
+
+def _among_its_like(node: exp.Expr, type_of: TypeOf) -> bool:
+    """Whether a column is compared with columns of its own type and plain literals, if at all."""
+    holder = node.parent
+    while isinstance(holder, exp.Paren):
+        holder = holder.parent
+    if holder is None or not isinstance(holder, (*RELATIONS, *_MORE_RELATIONS)):
+        return isinstance(holder, exp.Is)
+    sides = [side.unnest() for side in holder.iter_expressions()]
+    return all(
+        type_of(side) == type_of(node)
+        if isinstance(side, exp.Column | exp.Placeholder)
+        else isinstance(side, exp.Literal | exp.Null)
+        for side in sides
+    )
+
+
+def never_fails(
+    condition: exp.Expr, types: Collection[ColumnType], type_of: TypeOf, dialect: Dialect
+) -> bool:
     """Whether the engine can evaluate the condition on every row of columns of these types.
 
     Only such a condition may be tried on rows that the analyst's own SQL would not try it on.
+    ``type_of`` gives the types of the columns that it names, ``types`` also those of their equals.
     """
     if any(map(is_wide, types)) and not (
         len(set(types)) == 1 and compares_whole_numbers(condition)
     ):
         return False
-    return all(_never_fails(node) for node in condition.walk(prune=_is_constant))
+    if dialect.converts_each_row and not _alike_as_written(condition, type_of):
+        return False
+    return all(_never_fails(node, type_of) for node in condition.walk(prune=_is_constant))
+
+
+def _alike_as_written(condition: exp.Expr, type_of: TypeOf) -> bool:
+    """Whether nothing must be made into another type that does not hold all of its values."""
+    moments = {type_of(c).family for c in condition.find_all(exp.Column)} & _MOMENT_FAMILIES
+    typed = {cast.to.this for cast in condition.find_all(exp.Cast) if _is_constant(cast)}
+    if Family.DATE in moments and (len(moments) > 1 or typed - {exp.DataType.Type.DATE}):
+        return False
+    texts = [found for found in condition.find_all(exp.Literal) if found.is_string]
+    return all(isinstance(t.parent, exp.Cast) or _fits_beside(t, type_of) for t in texts)
+
+
+def _fits_beside(text: exp.Literal, type_of: TypeOf) -> bool:
+    """Whether a plain text is one of the values of the columns that it is set against."""
+    holder = text.parent
+    while isinstance(holder, _WRAPPING):
+        holder = holder.parent
+    columns = [] if holder is None else holder.find_all(exp.Column)
+    families = {type_of(column).family for column in columns}
+    if families <= {Family.TEXT}:
+        return True
+    day = _MOMENTS[exp.DataType.Type.DATE].fullmatch(str(text.this)) is not None
+    return day and families <= _MOMENT_FAMILIES
 
 
 def compares_whole_numbers(condition: exp.Expr) -> bool:
@@ -162,8 +241,12 @@ def compares_numbers(condition: exp.Expr) -> bool:
     )
 
 
-def _never_fails(node: exp.Expr) -> bool:
+def _never_fails(node: exp.Expr, type_of: TypeOf) -> bool:
     match node:
+        case exp.Extract():
+            column = as_column(node.expression)
+            known = column is not None and type_of(column).family in _MOMENT_FAMILIES
+            return known and node.name.lower() in _PARTS
         case exp.Like() | exp.ILike():
             # A pattern that ends in an escape is an error once a value gets that far.
             pattern = node.expression.unnest()
@@ -207,7 +290,7 @@ def over_bare_columns(condition: exp.Expr) -> exp.Expr:
     return canonical(bare)
 
 
-def _rewritten(part: exp.Expr) -> list[exp.Expr] | None:
+def _rewritten(part: exp.Expr, splits_rows: Callable[[list[Pair]], bool]) -> list[exp.Expr] | None:
     match part:
         case exp.And():
             return [part.this, part.expression]
@@ -215,7 +298,7 @@ def _rewritten(part: exp.Expr) -> list[exp.Expr] | None:
             # Otherwise the typed end would give its type to the text at the other one.
             value, low, high = part.this, part.args["low"], part.args["high"]
             return [_binary(exp.GTE, value, low, part), _binary(exp.LTE, value, high, part)]
-        case exp.EQ() if (pairs := _row_pairs(part)) is not None:
+        case exp.EQ() if (pairs := _row_pairs(part)) is not None and splits_rows(pairs):
             return [_binary(exp.EQ, left, right, part) for left, right in pairs]
         case exp.Is() if part.args.get("negate"):
             return [exp.Not(this=exp.Is(this=part.this.copy(), expression=part.expression.copy()))]
@@ -230,7 +313,7 @@ def _is_text(node: exp.Expr) -> bool:
     return isinstance(node, exp.Literal) and bool(node.is_string)
 
 
-def _row_pairs(part: exp.EQ) -> list[tuple[exp.Expr, exp.Expr]] | None:
+def _row_pairs(part: exp.EQ) -> list[Pair] | None:
     left, right = part.this.unnest(), part.expression.unnest()
     if not (isinstance(left, exp.Tuple) and isinstance(right, exp.Tuple)):
         return None

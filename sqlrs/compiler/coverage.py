@@ -10,11 +10,10 @@ from sqlglot import exp
 from sqlglot.parser import Parser
 from sqlglot.tokenizer_core import Token, TokenType
 
+from sqlrs.compiler.complexity import span_of
 from sqlrs.compiler.functions import FORM_WORDS
 from sqlrs.compiler.source import Source
-from sqlrs.compiler.type_words import TYPE_WORDS
 from sqlrs.dialects import dialect_named
-from sqlrs.errors import Span
 
 # Words whose meaning is in the kind of the node that they make.
 _WORDS = frozenset(
@@ -41,11 +40,11 @@ def check_coverage(tree: exp.Expr, source: Source, end: int | None = None) -> No
     for token in tokens:
         known = token.start in claimed or _adds_nothing(token, before, units, has_types, source)
         if not known or _is_glued(token, before):
-            raise source.refusal("not_understood", Span(token.start, token.end + 1))
+            raise source.refusal("not_understood", span_of(token))
         before = token
     stars = [token for token in tokens if token.token_type is TokenType.STAR]
     if len(stars) != sum(isinstance(node, exp.Star | exp.Mul) for node in nodes):
-        place = Span(stars[-1].start, stars[-1].end + 1) if stars else None
+        place = span_of(stars[-1]) if stars else None
         raise source.refusal("not_understood", place)
 
 
@@ -58,9 +57,10 @@ def _adds_nothing(
     word = token.text.lower().replace(" ", "_")
     if not word[:1].isalpha():
         return _is_known_symbol(token, source)
+    dialect = dialect_named(source.dialect)
     if word in _WORDS or word in units or word in FORM_WORDS[source.dialect]:
         return True
-    is_type = token.token_type in Parser.TYPE_TOKENS and word in TYPE_WORDS[source.dialect]
+    is_type = token.token_type in Parser.TYPE_TOKENS and word in dialect.type_words
     return has_types and (is_type or word in _TYPE_WORDS)
 
 

@@ -66,6 +66,15 @@ FUNCTIONS: dict[str, dict[str, tuple[int, int]]] = {
 date_part is not PostgreSQL's here: the tree holds it as EXTRACT, whose type is another one.
 """
 
+LISTED = frozenset[str]().union(*FUNCTIONS.values())
+"""The names on the lists of all dialects: no owner can give them another meaning."""
+
+
+def is_declared(node: exp.Expr) -> bool:
+    """Whether a node of a tree that the grammar let pass calls a function of the owner's."""
+    return isinstance(node, exp.Anonymous) and str(node.this).lower() not in LISTED
+
+
 SETTINGS_DEPENDENT: frozenset[str] = frozenset({"concat", "date_trunc", "extract"})
 """Functions that PostgreSQL calls stable: of some types they depend on TimeZone or DateStyle.
 

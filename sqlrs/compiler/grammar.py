@@ -15,6 +15,7 @@ from sqlrs.compiler.hints import instead_of, instead_of_join
 from sqlrs.compiler.literals import is_literal
 from sqlrs.compiler.source import Source
 from sqlrs.dialects import dialect_named
+from sqlrs.errors import QueryRefused
 
 _BINARY = frozenset({"this", "expression"})
 _UNARY = frozenset({"this"})
@@ -203,24 +204,25 @@ def _check_node(node: exp.Expr, source: Source, catalog: Catalog) -> None:
         return
     is_call = bool(name) or isinstance(node, exp.Func | exp.Anonymous)
     if is_call and not isinstance(node, tuple(_REFUSED_NODES)):
-        if isinstance(node, tuple(VOLATILE_NODES)) or name in VOLATILE_NAMES:
-            raise source.refusal("volatile_function", node)
-        shown = f"the function {name}" if name else "the function"
-        if name in catalog.hidden:
-            raise source.refusal(
-                "unknown_function", node, f"{shown} is hidden by one of the database's own"
-            )
-        if name in FUNCTIONS[source.dialect]:
-            raise source.refusal(
-                "unknown_function", node, f"{shown} is not known with these arguments"
-            )
-        raise source.refusal(
-            "unknown_function", node, f"{shown} is not known to be free of side effects"
-        )
+        raise _refused_call(name, node, source, catalog)
     for refused, code in _REFUSED_NODES.items():
         if isinstance(node, refused):
             raise source.refusal(code, node, hint=instead_of(node))
     raise source.refusal("unsupported", node)
+
+
+def _refused_call(name: str, node: exp.Expr, source: Source, catalog: Catalog) -> QueryRefused:
+    if isinstance(node, tuple(VOLATILE_NODES)) or name in VOLATILE_NAMES:
+        return source.refusal("volatile_function", node)
+    listed = name in FUNCTIONS[source.dialect]
+    if listed and name in catalog.hidden:
+        reason = "is hidden by one of the database's own"
+    elif listed or catalog.function(name) is not None:
+        reason = "is not known with these arguments"
+    else:
+        reason = "is not known to be free of side effects"
+    shown = f"the function {name}" if name else "the function"
+    return source.refusal("unknown_function", node, f"{shown} {reason}")
 
 
 def _called(node: exp.Expr, source: Source) -> str:
@@ -231,8 +233,14 @@ def _called(node: exp.Expr, source: Source) -> str:
 
 def _may_call(name: str, node: exp.Expr, catalog: Catalog) -> bool:
     """Whether the call is on our list, or the owner's and stands in the tree as it was written."""
-    if name in catalog.functions:
-        return node.sql(catalog.dialect).lower().startswith(f"{name}(")
+    declared = catalog.function(name)
+    if declared is not None:
+        return (
+            isinstance(node, exp.Anonymous)
+            and isinstance(node.this, str)
+            and len(node.expressions) == len(declared.takes)
+            and not any(isinstance(one, exp.Distinct | exp.Star) for one in node.expressions)
+        )
     arguments = FUNCTIONS[catalog.dialect].get(name)
     if arguments is None or name in catalog.hidden:
         return False
@@ -265,7 +273,8 @@ def _check_form(node: exp.Expr, source: Source) -> None:
         case exp.Table() if not isinstance(node.this, exp.Identifier):
             raise source.refusal("table_form", node)
         case exp.TryCast() if not dialect_named(source.dialect).try_cast:
-            raise source.refusal("unknown_function", node, "there is no TRY_CAST in PostgreSQL")
+            title = dialect_named(source.dialect).title
+            raise source.refusal("unknown_function", node, f"there is no TRY_CAST in {title}")
         case exp.Cast() if not _is_known_type(node.to):
             raise source.refusal("unsupported", node, "a cast to this type is not understood")
         case exp.TimestampTrunc() | exp.DateDiff() if not _names_its_unit(node, source):
@@ -286,17 +295,20 @@ def _check_form(node: exp.Expr, source: Source) -> None:
         ):
             raise source.refusal("unsupported", node)
     if isinstance(node, CONDITIONS):
-        rows = [part.unnest() for part in node.iter_expressions()]
-        widths = {len(row.expressions) if isinstance(row, exp.Tuple) else 1 for row in rows}
-        if len(widths) > 1 and not node.args.get("query"):
-            raise source.refusal("wrong_columns", node)
-        for part in node.iter_expressions():
-            if isinstance(part, exp.Escape) and isinstance(node, (exp.Like, exp.ILike)):
-                continue
-            if isinstance(node, exp.Escape) and isinstance(part, (exp.Like, exp.ILike)):
-                continue
-            if isinstance(part, (*CONDITIONS, exp.Not, exp.And, exp.Or)):
-                raise source.refusal("ambiguous_condition", node)
+        _check_condition(node, source)
+
+
+def _check_condition(node: exp.Expr, source: Source) -> None:
+    """Refuse sides of different widths, and a condition as a side, whose end dialects differ on."""
+    rows = [part.unnest() for part in node.iter_expressions()]
+    widths = {len(row.expressions) if isinstance(row, exp.Tuple) else 1 for row in rows}
+    if len(widths) > 1 and not node.args.get("query"):
+        raise source.refusal("wrong_columns", node)
+    for part in node.iter_expressions():
+        kinds = (type(node), type(part))
+        escapes = exp.Escape in kinds and (exp.Like in kinds or exp.ILike in kinds)
+        if not escapes and isinstance(part, (*CONDITIONS, exp.Not, exp.And, exp.Or)):
+            raise source.refusal("ambiguous_condition", node)
 
 
 def _is_known_type(target: exp.DataType) -> bool:

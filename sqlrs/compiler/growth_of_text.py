@@ -7,7 +7,8 @@ that is read with it, and ``MOST_BYTES`` more: nested ``replace`` would multiply
 For every condition the length of its longest text, whatever the data, is at most times·L + bytes,
 where L is the length of the longest value of the row, written as text. Every node of the tree is at
 least as long by this reckoning as each of its parts, so no part is longer than what is reckoned for
-the whole. A function that the owner declares is taken to return no more than it is given.
+the whole. What a function that the owner declares does with a text is not known: it is given texts
+as they stand in the data or the query, and nothing builds a text from what it returns.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from sqlrs.compiler.functions import is_declared
 from sqlrs.compiler.source import Source
 from sqlrs.dialects import dialect_named
 
@@ -52,10 +54,27 @@ def check_growth(conditions: Iterable[exp.Expr], source: Source) -> None:
     """Refuse a query all of whose texts together can be longer than the bound."""
     total = Length(0, 0)
     for condition in conditions:
+        for call in filter(is_declared, condition.walk()):
+            _check_alone(call, source)
         if any(map(_builds, condition.walk())):
             total += _length(condition, source)
         if total.times > MOST_TIMES or total.bytes > MOST_BYTES:
             raise source.refusal("text_growth", condition)
+
+
+def _check_alone(call: exp.Expr, source: Source) -> None:
+    """Refuse a declared function among others of which each could multiply a text."""
+    hint = "a function that the owner declared is given columns and values as they are"
+    around: exp.Expr | None = call.parent
+    while around is not None:
+        if _builds(around) or is_declared(around):
+            message = "what a declared function returns may be a text of any length"
+            raise source.refusal("text_growth", call, message, hint)
+        around = around.parent
+    for inside in call.walk():
+        if _builds(inside):
+            message = "a declared function is given a text that the query builds"
+            raise source.refusal("text_growth", inside, message, hint)
 
 
 def _builds(node: exp.Expr) -> bool:

@@ -21,7 +21,7 @@ _PARTNERLESS = (
 )
 _BOTH = "count(DISTINCT …) over the JOIN of both on all columns, NULLs aside"
 _SET_OPERATIONS: dict[tuple[type[exp.Expr], bool], str] = {
-    (exp.Union, False): "ask one count for each branch and add the answers",
+    (exp.Union, False): REFUSALS["set_operation"].hint,
     (exp.Union, True): f"ask count(DISTINCT …) of each branch and add them, less {_BOTH}",
     (exp.Intersect, True): f"ask {_BOTH}",
     (exp.Except, True): f"ask count(DISTINCT …) of the first branch, less {_BOTH}",

@@ -21,11 +21,14 @@ from sqlrs.compiler.flat import (
 )
 from sqlrs.compiler.from_items import Columns, FromItem, alias_name, joined, named, renamed
 from sqlrs.compiler.hints import instead_of_negation, instead_of_selected
+from sqlrs.compiler.literals import is_literal
 from sqlrs.compiler.names import Relation, Scope, find_table, fold, fold_stored, home_of, qualifiers
-from sqlrs.compiler.parse import ParsedSelect, parse
 from sqlrs.compiler.source import Source
+from sqlrs.compiler.understand import Understood, read_select
+from sqlrs.dialects import dialect_named
 from sqlrs.effort import spend
 from sqlrs.errors import QueryRefused
+from sqlrs.refusals import REFUSALS
 from sqlrs.trees.naming import free_name
 
 MAX_TABLES = 64
@@ -59,9 +62,9 @@ class _Body:
     distinct: tuple[exp.Expr, ...] | None
 
 
-def inline(parsed: ParsedSelect, catalog: Catalog) -> FlatQuery:
+def inline(select: Understood, catalog: Catalog) -> FlatQuery:
     """Take the query apart into tables and conditions, or refuse it."""
-    return _Inliner(catalog, parsed.source).count(parsed.tree)
+    return _Inliner(catalog, select.source).count(select.tree)
 
 
 @dataclass(eq=False)
@@ -75,7 +78,7 @@ class _Inliner:
     def count(self, select: exp.Select) -> FlatQuery:
         if select.args.get("distinct"):
             raise self.source.refusal(
-                "distinct", select.args["distinct"], hint="leave it out: a count is one row"
+                "distinct", select.args["distinct"], hint=REFUSALS["limit"].hint
             )
         body = self._body(select, _Place({}, None, True, ""))
         distinct = self._counted(select, body)
@@ -122,17 +125,7 @@ class _Inliner:
         source = select.args.get("from_")
         if source is None:
             raise self.source.refusal("no_table", select)
-        joins = select.args.get("joins") or []
-        items = [self._item(source.this, place)]
-        for join in joins:
-            if is_comma(join):
-                items.append(self._item(join.this, place))
-            else:
-                items[-1] = self._joined(items[-1], join, place)
-        trees = [source.this, *(join.this for join in joins if is_comma(join))]
-        for item, tree in zip(items, trees, strict=True):
-            if len(items) > 1 and item.distinct is not None:
-                raise self.source.refusal("distinct", tree)
+        items = self._items(source.this, select.args.get("joins") or [], place)
         relations = tuple(relation for item in items for relation in item.relations)
         self._check_aliases(relations, select)
         visible = tuple(column for item in items for column in item.visible)
@@ -178,6 +171,20 @@ class _Inliner:
         return named[1] if len(named) > 1 else select
 
     # Items of FROM.
+
+    def _items(self, first: exp.Expr, joins: list[exp.Join], place: _Place) -> list[FromItem]:
+        """What commas separate in FROM; only a single one may be DISTINCT."""
+        items = [self._item(first, place)]
+        for join in joins:
+            if is_comma(join):
+                items.append(self._item(join.this, place))
+            else:
+                items[-1] = self._joined(items[-1], join, place)
+        trees = [first, *(join.this for join in joins if is_comma(join))]
+        for item, tree in zip(items, trees, strict=True):
+            if len(items) > 1 and item.distinct is not None:
+                raise self.source.refusal("distinct", tree)
+        return items
 
     def _item(self, tree: exp.Expr, place: _Place) -> FromItem:
         if isinstance(tree, exp.Table):
@@ -261,7 +268,7 @@ class _Inliner:
         identity = (view.schema, view.name)
         if identity not in self.views:
             try:
-                self.views[identity] = parse(view.sql, self.catalog, inner=True).tree
+                self.views[identity] = read_select(view.sql, self.catalog, inner=True).tree
             except QueryRefused as error:
                 raise self.source.refusal(
                     error.code, tree, f"in view {view.name}: {error.message}", error.hint
@@ -291,19 +298,32 @@ class _Inliner:
         columns: list[tuple[str | None, exp.Expr]] = []
         for output in select.expressions:
             if isinstance(output, exp.Star):
-                spend(len(scope.visible))
-                columns += scope.visible
+                found = scope.visible
             elif isinstance(output, exp.Column) and isinstance(output.this, exp.Star):
-                every = self._all_columns_of(output, scope)
-                spend(len(every))
-                columns += every
+                found = self._all_columns_of(output, scope)
             else:
-                value = self._resolve(output.unalias(), scope)
-                name = output.args.get("alias") if isinstance(output, exp.Alias) else None
-                if name is None and isinstance(output, exp.Column):
-                    name = output.this
-                columns.append((fold(name, self.source.dialect) if name else None, value))
+                found = (self._output(output, scope),)
+            spend(len(found))
+            columns += found
         return tuple(columns)
+
+    def _output(self, output: exp.Expr, scope: Scope) -> tuple[str | None, exp.Expr]:
+        """One expression of a SELECT list and the name that it has outside."""
+        value = self._with_type(self._resolve(output.unalias(), scope))
+        name = output.args.get("alias") if isinstance(output, exp.Alias) else None
+        if name is None and isinstance(output, exp.Column):
+            name = output.this
+        return (fold(name, self.source.dialect) if name else None), value
+
+    def _with_type(self, value: exp.Expr) -> exp.Expr:
+        """A column of a subquery is a text for good, whatever it is set against outside."""
+        plain = isinstance(value.unnest(), exp.Literal) and value.unnest().is_string
+        if not plain or not dialect_named(self.source.dialect).texts_take_on_types:
+            return value
+        typed = exp.cast(value.unnest(), "text")
+        span = self.source.span(value)
+        stand_at(typed, span.start, span.end - 1)
+        return typed
 
     def _all_columns_of(self, star: exp.Column, scope: Scope) -> Columns:
         alias, schema = qualifiers(star, self.source.dialect)
@@ -374,6 +394,7 @@ class _Inliner:
             known = scope.column(column, self.source)
             # Before the copy: the columns of a chain of derived tables double from one to the next.
             spend_on(known)
+            self._check_listed(column, known)
             meaning = operand(known)
             span = self.source.span(column)
             stand_at(meaning, span.start, span.end - 1, alone=False)
@@ -381,6 +402,13 @@ class _Inliner:
                 return meaning
             swap(column, meaning)
         return tree
+
+    def _check_listed(self, column: exp.Column, known: exp.Expr) -> None:
+        """Refuse a literal of a subquery in a list: there it would take on the list's type."""
+        listed = isinstance(column.parent, exp.In) and column.arg_key == "expressions"
+        if listed and is_literal(known) and dialect_named(self.source.dialect).texts_take_on_types:
+            hint = "write the value itself, or compare with = and OR"
+            raise self.source.refusal("unsupported", column, hint=hint)
 
     def _check_scalar(self, node: exp.Expr) -> None:
         if isinstance(node, exp.Exists | exp.Select | exp.Subquery):

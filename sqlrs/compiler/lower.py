@@ -1,4 +1,4 @@
-"""Tree -> conjunctive query, or a refusal that names the construct and where it stands."""
+"""Tables and conditions -> conjunctive query, or a refusal that marks what cannot be one."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ from collections.abc import Iterable
 
 from sqlglot import exp
 
-from sqlrs.catalog import Catalog
+from sqlrs.catalog import Family
 from sqlrs.compiler.conditions import Reference, as_column, reference
 from sqlrs.compiler.flat import FlatQuery, Occurrence
 from sqlrs.compiler.growth_of_text import check_growth
-from sqlrs.compiler.inline import inline
 from sqlrs.compiler.literals import is_literal
-from sqlrs.compiler.parse import ParsedSelect
 from sqlrs.compiler.placing import Placement
 from sqlrs.compiler.sorting import sort_conditions
 from sqlrs.query import Atom, Query, Variable
@@ -22,12 +20,12 @@ MAX_INEQUALITIES = 100
 MAX_COMPARISONS = 40
 
 
-def lower(parsed: ParsedSelect, catalog: Catalog) -> Query:
-    """The conjunctive query that the SELECT asks for.
+def lower(flat: FlatQuery) -> Query:
+    """The conjunctive query that the tables and conditions are.
 
     One that can never be true keeps a filter FALSE, which sqlrs.compiler.simplify recognises.
     """
-    flat = inline(parsed, catalog)
+    _refuse_opaque(flat)
     check_growth(flat.conditions, flat.source)
     placed = Placement(flat, sort_conditions(flat))
     distinct = _output(flat, placed)
@@ -41,6 +39,26 @@ def lower(parsed: ParsedSelect, catalog: Catalog) -> Query:
         tuple(placed.generals),
         distinct,
     )
+
+
+def _refuse_opaque(flat: FlatQuery) -> None:
+    """Refuse columns whose equality, or whose NULLs, are not those of values."""
+    types = {
+        (occurrence.alias, column.name): column.type
+        for occurrence in flat.occurrences
+        for column in occurrence.table.columns
+        if column.type.family is Family.OPAQUE
+    }
+    for condition in (*flat.conditions, *(flat.distinct or ())) if types else ():
+        for column in condition.find_all(exp.Column):
+            if reference(column) in types:
+                name = types[reference(column)].name
+                raise flat.source.refusal(
+                    "type_mismatch",
+                    column,
+                    f"values of type {name} have no plain equality",
+                    "the owner can store what matters of it in columns of plain types",
+                )
 
 
 def _refuse_too_many(kind: str, number: int, most: int, flat: FlatQuery) -> None:

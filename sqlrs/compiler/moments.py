@@ -12,7 +12,12 @@ from sqlglot import exp
 
 from sqlrs.catalog import ColumnType, Family
 from sqlrs.compiler.conditions import Reference, reference, references
-from sqlrs.compiler.functions import TEMPORAL_NAMES, TEMPORAL_NODES, names_the_moment
+from sqlrs.compiler.functions import (
+    TEMPORAL_NAMES,
+    TEMPORAL_NODES,
+    is_declared,
+    names_the_moment,
+)
 from sqlrs.compiler.source import Source
 from sqlrs.dialects import dialect_named
 from sqlrs.values import NUMBERS
@@ -56,6 +61,7 @@ def _has_times(condition: exp.Expr, type_of: Callable[[Reference], ColumnType]) 
         isinstance(node, TEMPORAL_NODES)
         or (isinstance(node, exp.Cast) and _is_temporal(node))
         or (isinstance(node, exp.Anonymous) and str(node.this).lower() in TEMPORAL_NAMES)
+        or is_declared(node)
         for node in condition.walk()
     )
 

@@ -30,7 +30,8 @@ from sqlrs.compiler.conditions import (
     substituted,
 )
 from sqlrs.compiler.flat import FlatQuery
-from sqlrs.compiler.sorting import Relation, Sorted
+from sqlrs.compiler.sorting import Compared, Sorted
+from sqlrs.dialects import dialect_named
 from sqlrs.errors import QueryRefused
 from sqlrs.query import Comparison, Constant, Filter, General, Inequality, Term, Variable
 from sqlrs.trees.constants import data_type, literal, typed_literal
@@ -79,7 +80,7 @@ class Placement:
         types = {self.equal.type_of(place) for place in places}
         if left == _aliases(condition) or len(_aliases(condition)) == 1:
             return
-        if never_fails(condition, types):
+        if self._never_fails(condition, types):
             return
         for place, constant in constants.items():
             if place[0] not in left and constant is not None:
@@ -98,7 +99,8 @@ class Placement:
         for found in self.filters[alias]:
             condition = cast(exp.Expr, found.condition)
             types = {self.equal.type_of((alias, column)) for column in found.columns}
-            (safe if never_fails(condition, types) else risky).append((condition, found))
+            fails = not self._never_fails(condition, types, alias)
+            (risky if fails else safe).append((condition, found))
         safe.sort(key=lambda pair: pair[0].sql(self.flat.source.dialect))
         guards = [*self._guards[alias], *self._equalities(alias), *(c for c, _ in safe)]
         return (*(found for _, found in safe), *_guarded([c for c, _ in risky], guards))
@@ -115,7 +117,7 @@ class Placement:
             elif first[1] != column:
                 yield exp.EQ(this=exp.column(first[1], quoted=True), expression=here)
 
-    def _place_relation(self, relation: Relation) -> None:
+    def _place_relation(self, relation: Compared) -> None:
         self._guard(relation)
         left, right = self.terms[relation.left], self._right(relation)
         if isinstance(left, Constant) and isinstance(right, Constant):
@@ -124,12 +126,15 @@ class Placement:
             # Columns that are equal are never null: only the strict forms say something, "never".
             if relation.kind in (exp.NEQ, exp.LT, exp.GT):
                 self._never()
-        elif relation.kind is not exp.NEQ:
-            if self._only_inside_atom(relation, any):
-                self._filter(relation.condition)
-            else:
-                self._compare(relation, left, right)
-        elif not (isinstance(left, Variable) and isinstance(right, Variable)):
+        elif relation.kind is exp.NEQ:
+            self._place_inequality(relation, left, right)
+        elif self._only_inside_atom(relation, any):
+            self._filter(relation.condition)
+        else:
+            self._compare(relation, left, right)
+
+    def _place_inequality(self, relation: Compared, left: Term, right: Term) -> None:
+        if not (isinstance(left, Variable) and isinstance(right, Variable)):
             self._place(relation.condition)
         elif self._only_inside_atom(relation, all):
             self._filter(relation.condition)
@@ -137,7 +142,7 @@ class Placement:
             self.used.update(relation.columns)
             self.inequalities.add(Inequality.between(left, right))
 
-    def _guard(self, relation: Relation) -> None:
+    def _guard(self, relation: Compared) -> None:
         """Keep a comparison within one atom as a guard of the atom's filters that can fail."""
         condition = relation.condition
         if isinstance(relation.right, Constant):
@@ -145,20 +150,20 @@ class Placement:
             condition = relation.kind(this=column_at(relation.left), expression=written)
         types = {self.equal.type_of(place) for place in relation.columns}
         inside = len({alias for alias, _ in relation.columns}) == 1
-        if inside and never_fails(condition, types):
+        if inside and self._never_fails(condition, types):
             self._guards[relation.left[0]].append(over_bare_columns(condition))
 
-    def _right(self, relation: Relation) -> Term:
+    def _right(self, relation: Compared) -> Term:
         right = relation.right
         return right if isinstance(right, Constant) else self.terms[right]
 
-    def _compare(self, relation: Relation, left: Term, right: Term) -> None:
+    def _compare(self, relation: Compared, left: Term, right: Term) -> None:
         self.used.update(relation.columns)
         if relation.kind in (exp.GT, exp.GTE):
             left, right = right, left
         self.comparisons.add(Comparison(left, right, relation.kind in (exp.LT, exp.GT)))
 
-    def _place_constants(self, relation: Relation, left: Constant, right: Constant) -> None:
+    def _place_constants(self, relation: Compared, left: Constant, right: Constant) -> None:
         if left.value == right.value or left.type.family is not Family.TEXT:
             if not holds(relation.kind, left.value, right.value):
                 self._never()
@@ -167,7 +172,7 @@ class Placement:
             column = column_at(relation.left)
             self._filter(relation.kind(this=column, expression=literal(right)))
 
-    def _only_inside_atom(self, relation: Relation, needed: Callable[[list[bool]], bool]) -> bool:
+    def _only_inside_atom(self, relation: Compared, needed: Callable[[list[bool]], bool]) -> bool:
         if len({alias for alias, _ in relation.columns}) != 1 or len(relation.columns) != 2:
             return False
         return not needed(
@@ -210,7 +215,7 @@ class Placement:
         written = {place: constant for place, constant in constants.items() if constant is not None}
         # Each literal has the very type of its column, so only forms of one value can differ.
         if not (
-            reads_values_only(condition)
+            reads_values_only(condition, self._type_of)
             or all(values_of(constant.type).one_form for constant in written.values())
         ):
             raise self._unlike(condition, *written)
@@ -224,24 +229,21 @@ class Placement:
         There it meets rows that have no partner in the analyst's join, so it must not fail on any.
         """
         members = {place: self.equal.members(place) for place in references(condition)}
-        found = []
         types = {self.equal.type_of(p) for equal in members.values() for p in equal}
-        if any(len(equal) > 1 for equal in members.values()) and never_fails(condition, types):
-            for occurrence in self.flat.occurrences:
-                moved = {
-                    place: place if place[0] == occurrence.alias else own
-                    for place, equal in members.items()
-                    for own in [next((p for p in equal if p[0] == occurrence.alias), None)]
-                    if own is not None
-                }
-                if len(moved) == len(members) and self._same_meaning(condition, moved):
-                    found.append(_moved(condition, moved))
-        return found
+        alone = all(len(equal) == 1 for equal in members.values())
+        if alone or not self._never_fails(condition, types):
+            return []
+        moves = [_move_to(occurrence.alias, members) for occurrence in self.flat.occurrences]
+        return [
+            _moved(condition, moved)
+            for moved in moves
+            if len(moved) == len(members) and self._same_meaning(condition, moved)
+        ]
 
     def _same_meaning(self, condition: exp.Expr, moved: dict[Reference, Reference]) -> bool:
         return all(
             old == new
-            or _exchangeable(condition, {self.equal.type_of(old), self.equal.type_of(new)})
+            or self._exchangeable(condition, {self.equal.type_of(old), self.equal.type_of(new)})
             for old, new in moved.items()
         )
 
@@ -260,7 +262,7 @@ class Placement:
         named = exp.Placeholder(this=names[self._variable(place)])
         members = self.equal.members(place)
         types = {self.equal.type_of(equal) for equal in members}
-        if len(members) == 1 or _exchangeable(condition, types):
+        if len(members) == 1 or self._exchangeable(condition, types):
             return named
         own = self.equal.type_of(place)
         # A residual may hold a narrower column in its place, whose every value fits this type.
@@ -276,6 +278,29 @@ class Placement:
             f"values equal to {shown} may differ in form or width, which this condition could see",
             "compare the values, not their text, or let the owner store both in one type",
         )
+
+    def _never_fails(
+        self, condition: exp.Expr, types: set[ColumnType], alias: str | None = None
+    ) -> bool:
+        """Whether it can be tried on every row; ``alias`` is the atom whose bare columns it has."""
+
+        def type_of(column: exp.Expr) -> ColumnType:
+            return self._type_of(column if alias is None else column_at((alias, column.name)))
+
+        return never_fails(condition, types, type_of, dialect_named(self.flat.source.dialect))
+
+    def _type_of(self, column: exp.Expr) -> ColumnType:
+        return self.equal.type_of(reference(cast(exp.Column, column)))
+
+    def _exchangeable(self, condition: exp.Expr, types: set[ColumnType]) -> bool:
+        """Whether equal values of these types give the condition the same value, no new failure."""
+        if len(types) == 1:
+            return reads_values_only(condition, self._type_of) or behave_alike(types)
+        if all(t.family is Family.INTEGER for t in types):
+            return compares_whole_numbers(condition)
+        if all(t.family is Family.DECIMAL and not is_wide(t) for t in types):
+            return compares_numbers(condition)
+        return behave_alike(types)
 
     def _variable(self, place: Reference) -> Variable:
         term = self.terms[place]
@@ -294,17 +319,6 @@ class Placement:
         self.filters[first][Filter(exp.false(), frozenset())] = None
 
 
-def _exchangeable(condition: exp.Expr, types: set[ColumnType]) -> bool:
-    """Whether equal values of these types give the condition the same value and no new failure."""
-    if len(types) == 1:
-        return reads_values_only(condition) or behave_alike(types)
-    if all(t.family is Family.INTEGER for t in types):
-        return compares_whole_numbers(condition)
-    if all(t.family is Family.DECIMAL and not is_wide(t) for t in types):
-        return compares_numbers(condition)
-    return behave_alike(types)
-
-
 def _guarded(risky: list[exp.Expr], guards: list[exp.Expr]) -> tuple[Filter, ...]:
     """The conditions that can fail as one filter that tries each on rows that pass all before."""
     if not risky:
@@ -313,6 +327,18 @@ def _guarded(risky: list[exp.Expr], guards: list[exp.Expr]) -> tuple[Filter, ...
     for before in [*reversed(risky[:-1]), *([exp.and_(*guards)] if guards else [])]:
         tree = exp.Case(ifs=[exp.If(this=before.copy(), true=tree)])
     return (Filter(tree, frozenset(column.name for column in tree.find_all(exp.Column))),)
+
+
+def _move_to(
+    alias: str, members: dict[Reference, tuple[Reference, ...]]
+) -> dict[Reference, Reference]:
+    """For each column one of its equals at this atom, itself if it is there; some may have none."""
+    moved: dict[Reference, Reference] = {}
+    for place, equal in members.items():
+        own = next((p for p in equal if p[0] == alias), None)
+        if own is not None:
+            moved[place] = place if place[0] == alias else own
+    return moved
 
 
 def _aliases(condition: exp.Expr) -> set[str]:

@@ -8,7 +8,7 @@ from functools import partial
 
 from sqlglot import exp
 
-from sqlrs.compiler.conditions import reads_values_only
+from sqlrs.compiler.conditions import by_value
 from sqlrs.compiler.difference_bounds import Closure, Distance, position
 from sqlrs.query import (
     Atom,
@@ -80,7 +80,7 @@ def _exchangeable(general: General, one: Variable, other: Term) -> bool:
         return True
     if one.type != other.type:
         return False
-    return isinstance(general.condition, exp.Expr) and reads_values_only(general.condition)
+    return by_value(general)
 
 
 class _Merger:

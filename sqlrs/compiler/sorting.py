@@ -9,6 +9,7 @@ from sqlglot import exp
 from sqlrs.catalog import ColumnType, Family
 from sqlrs.compiler.conditions import (
     RELATIONS,
+    Pair,
     Reference,
     as_column,
     holds,
@@ -20,6 +21,7 @@ from sqlrs.compiler.flat import FlatQuery
 from sqlrs.compiler.hints import fitting
 from sqlrs.compiler.literals import fits, is_literal, read, readable
 from sqlrs.compiler.moments import check_moments
+from sqlrs.dialects import dialect_named
 from sqlrs.errors import QueryRefused
 from sqlrs.query import Constant
 from sqlrs.values import MOMENTS, NUMBERS, values_of
@@ -37,7 +39,7 @@ _INTEGERS = {
 
 
 @dataclass(frozen=True, eq=False)
-class Relation:
+class Compared:
     """A comparison operator between a column and a column or a literal that can be read."""
 
     kind: type[exp.Expr]
@@ -59,7 +61,7 @@ class Sorted:
 
     equal: Equalities
     bound: set[Reference] = field(default_factory=set)
-    relations: list[Relation] = field(default_factory=list)
+    relations: list[Compared] = field(default_factory=list)
     others: list[exp.Expr] = field(default_factory=list)
     never: bool = False
 
@@ -68,7 +70,7 @@ def sort_conditions(flat: FlatQuery) -> Sorted:
     """Sort the conditions of the query; refuse comparisons whose sides do not fit."""
     sorter = _Sorter(flat)
     for condition in flat.conditions:
-        for part in normal_form(condition):
+        for part in normal_form(condition, sorter.splits_rows):
             check_moments(part, sorter.equal.type_of, flat.source)
             sorter.add(part)
     found = sorter.found
@@ -86,6 +88,12 @@ class _Sorter:
                 for column in occurrence.table.columns
             }
         )
+        self._not_null = {
+            (occurrence.alias, column.name)
+            for occurrence in flat.occurrences
+            for column in occurrence.table.columns
+            if not column.nullable
+        }
         self.found = Sorted(self.equal)
 
     def add(self, condition: exp.Expr) -> None:
@@ -96,13 +104,33 @@ class _Sorter:
             if not self._relation(condition):
                 self.found.others.append(condition)
         else:
-            if isinstance(condition, exp.NullSafeEQ) and _spans_tables(condition):
-                raise self.source.refusal("null_safe_equality", condition)
+            self._refuse_null_safe(condition, isinstance(condition, exp.NullSafeEQ))
             self.found.others.append(condition)
+
+    def splits_rows(self, pairs: list[Pair]) -> bool:
+        """Whether two rows are equal exactly when = holds between their parts.
+
+        Where two NULLs in a row are equal, one side of each pair must never be null.
+        """
+        return not dialect_named(self.source.dialect).nulls_equal_in_rows or all(
+            any(map(self._never_null, pair)) for pair in pairs
+        )
+
+    def _never_null(self, value: exp.Expr) -> bool:
+        column = as_column(value)
+        if column is not None:
+            return reference(column) in self._not_null
+        return is_literal(value) and not isinstance(value.unnest(), exp.Null)
+
+    def _refuse_null_safe(self, condition: exp.Expr, null_safe: bool) -> None:
+        if null_safe and _spans_tables(condition):
+            raise self.source.refusal("null_safe_equality", condition)
 
     def _relation(self, condition: exp.Expr) -> bool:
         """Take the comparison in if its sides can be read; False leaves it to the engine."""
         sides = (condition.this.unnest(), condition.expression.unnest())
+        rows = all(isinstance(side, exp.Tuple) for side in sides)
+        self._refuse_null_safe(condition, rows and isinstance(condition, exp.EQ))
         if any(isinstance(side, exp.Null) for side in sides):
             self.found.never = True
             return True
@@ -136,7 +164,7 @@ class _Sorter:
             return True
         if kind is exp.NEQ or not column.ordered:
             return False
-        self.found.relations.append(Relation(kind, left, Constant(value, column), condition))
+        self.found.relations.append(Compared(kind, left, Constant(value, column), condition))
         return True
 
     def _columns(
@@ -158,7 +186,7 @@ class _Sorter:
             self.equal.join(left, right)
             return True
         if joinable and (kind is exp.NEQ or one.ordered):
-            self.found.relations.append(Relation(kind, left, right, condition))
+            self.found.relations.append(Compared(kind, left, right, condition))
             return True
         return False
 

@@ -7,11 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 
+import sqlglot
 from sqlglot import exp
+from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import Token
 
+from sqlrs.compiler.complexity import MAX_CHARACTERS, first_beyond, span_of
 from sqlrs.errors import QueryRefused, Span
-from sqlrs.refusals import REFUSALS
+from sqlrs.refusals import refusal
 
 # A clause that starts with a word of its own is marked from that word on.
 _KEYWORDS: dict[type[exp.Expr], tuple[str, ...]] = {
@@ -93,16 +96,9 @@ class Source:
         hint: str | None = None,
     ) -> QueryRefused:
         """The error of this code that marks ``place``."""
-        entry = REFUSALS[code]
         span = self.span(place) if isinstance(place, exp.Expr) else place
-        return QueryRefused(
-            message or entry.meaning,
-            hint=hint or entry.hint,
-            code=code,
-            sqlstate=entry.sqlstate,
-            span=span if span is not None else self.whole(),
-            text=self.text,
-        )
+        where = span if span is not None else self.whole()
+        return refusal(code, message, hint=hint, span=where, text=self.text)
 
     def _own_span(self, node: exp.Expr) -> Span | None:
         start, end, placed = None, None, False
@@ -174,3 +170,33 @@ class Source:
                 break
             end, depth = token.end, depth - 1
         return Span(start, end + 1)
+
+
+def read_source(sql: str, dialect: str) -> Source:
+    """The words of a text within the limits on its length and nesting, or a refusal."""
+    empty = Source(sql, dialect, ())
+    if len(sql) > MAX_CHARACTERS:
+        raise Source("", dialect, ()).refusal(
+            "too_complex", message=f"the query is longer than {MAX_CHARACTERS} characters"
+        )
+    if "\0" in sql:
+        at = sql.index("\0")
+        raise empty.refusal("syntax_error", Span(at, at + 1), "the text holds a NUL character")
+    try:
+        tokens = sqlglot.tokenize(sql, read=dialect)
+    except TokenError as error:
+        raise empty.refusal(
+            "syntax_error", end_of(sql), "a quote or comment is not closed"
+        ) from error
+    source = Source(sql, dialect, tokens)
+    if not any(token.text != ";" for token in tokens):
+        raise source.refusal("empty_query")
+    beyond = first_beyond(tokens)
+    if beyond is not None:
+        raise source.refusal("too_complex", span_of(beyond))
+    return source
+
+
+def end_of(sql: str) -> Span:
+    """The last character of a text."""
+    return Span(max(0, len(sql.rstrip()) - 1), len(sql.rstrip()))

@@ -12,11 +12,30 @@ from sqlrs.trees.build import all_of
 _TO_LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 
 
+COMMON_TYPES = frozenset(
+    """
+    smallint int2 int integer int4 bigint int8 real float float4 float8 decimal numeric dec text
+    varchar character_varying char character bpchar boolean bool date timestamp timestamptz time
+    interval uuid double_precision
+    """.split()  # noqa: SIM905
+)
+"""Words of types that PostgreSQL and DuckDB read alike."""
+
+
 class Dialect:
     """One database's SQL. Each subclass says what differs; none holds any state."""
 
     name: ClassVar[str]
     """What sqlglot and the command line call it."""
+    title: ClassVar[str]
+    """What people call it."""
+    type_words: ClassVar[frozenset[str]] = frozenset()
+    """The types that a cast may name, by the word as written: lower case, blanks as underscores.
+
+    A parser reads the types of many databases and writes the nearest one of this database in their
+    place: what PostgreSQL does not know as tinyint would be counted as smallint. The tests compare
+    each word's type with the type of what the tree writes for it.
+    """
     keeps_case: ClassVar[bool] = False
     """Whether a quoted name means exactly that spelling; otherwise names differ by letters only."""
     common_columns_first: ClassVar[bool] = False
@@ -29,14 +48,31 @@ class Dialect:
     """Whether TRY_CAST is its own word."""
     texts_name_the_moment: ClassVar[bool] = False
     """Whether a text that is cast to a date or time may name the present moment."""
+    converts_each_row: ClassVar[bool] = True
+    """Whether values of different types are made alike row by row, which can fail on some.
+
+    Otherwise a text is read with the statement, and types that meet compare without a failure.
+    """
+    nulls_equal_in_rows: ClassVar[bool] = False
+    """Whether (1, NULL) = (1, NULL) is true, not unknown."""
+    texts_take_on_types: ClassVar[bool] = False
+    """Whether a plain text takes on the type that it is set against, but not out of a subquery."""
     exact_powers: ClassVar[bool] = False
     """Whether a power of decimals has all its digits."""
     views_have_rights: ClassVar[bool] = False
     """Whether a view can be read by who may not read the tables behind it."""
+    read_by_clients: ClassVar[bool] = False
+    """Whether the proxy's clients write this very SQL: no text of theirs means something else."""
+    holds_functions: ClassVar[bool] = False
+    """Whether a private count can be installed in it as a function."""
 
     def folded(self, name: str, *, quoted: bool) -> str:
         """The form in which two spellings of one name are equal: only ASCII is folded."""
         return name if quoted and self.keeps_case else name.translate(_TO_LOWER)
+
+    def type_of(self, value: exp.Expr) -> exp.Expression:
+        """The name of a value's type, as text."""
+        return exp.Anonymous(this="typeof", expressions=[value.copy()])
 
     def keeps_order(self, *, tables_only: bool, values_alike: bool) -> bool:
         """Whether a join of several inputs is written so that it is evaluated in the plan's order.

@@ -6,14 +6,22 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from sqlrs.dialects.base import Dialect, where_joined
+from sqlrs.dialects.base import COMMON_TYPES, Dialect, where_joined
 
 
 class DuckDB(Dialect):
     """Names differ by letters only; joins keep their order by columns that depend on them."""
 
     name = "duckdb"
+    title = "DuckDB"
+    type_words = COMMON_TYPES | frozenset(
+        """
+        tinyint int1 hugeint int128 utinyint usmallint uinteger ubigint double string datetime
+        short long signed int64 logical timestamp_us
+        """.split()  # noqa: SIM905
+    )
     symbols = frozenset({"==", "//"})
+    nulls_equal_in_rows = True
 
     def keeps_order(self, *, tables_only: bool, values_alike: bool) -> bool:
         """Wherever a column may be read through an expression."""

@@ -4,20 +4,30 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from sqlrs.dialects.base import Dialect
+from sqlrs.dialects.base import COMMON_TYPES, Dialect
 
 
 class Postgres(Dialect):
     """Quoted names keep their case; an OFFSET keeps joins in their order."""
 
     name = "postgres"
+    title = "PostgreSQL"
+    type_words = COMMON_TYPES
     keeps_case = True
     common_columns_first = True
     symbols = frozenset({"~"})
     try_cast = False
     texts_name_the_moment = True
+    converts_each_row = False
+    texts_take_on_types = True
     exact_powers = True
     views_have_rights = True
+    read_by_clients = True
+    holds_functions = True
+
+    def type_of(self, value: exp.Expr) -> exp.Expression:
+        """Its own function returns a name that is no text."""
+        return exp.cast(exp.Anonymous(this="pg_typeof", expressions=[value.copy()]), "text")
 
     def keeps_order(self, *, tables_only: bool, values_alike: bool) -> bool:
         """Tables are joined in parallel, which a fixed order prevents: only where steps are."""

@@ -9,4 +9,5 @@ class Spark(Dialect):
     """No word tells Spark to evaluate a common table expression once."""
 
     name = "spark"
+    title = "Spark"
     materialised = False

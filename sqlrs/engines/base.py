@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from decimal import Decimal
@@ -10,7 +10,7 @@ from typing import Protocol, runtime_checkable
 
 from sqlglot import exp
 
-from sqlrs.catalog import Catalog
+from sqlrs.catalog import Catalog, Routine
 from sqlrs.errors import EngineFailed, UsageError
 from sqlrs.trees.build import table_of
 from sqlrs.trees.identifiers import column
@@ -36,12 +36,16 @@ class Snapshot(Protocol):
         """The catalog as it is in this snapshot, without what the owner declared."""
         ...
 
+    def routines(self, names: Collection[str]) -> tuple[Routine, ...]:
+        """What the database says of the functions with these names, which are in lower case."""
+        ...
+
     def interrupt(self) -> None:
         """Stop the running statement and every later one, from any thread."""
         ...
 
 
-class Source(Protocol):
+class Measurable(Protocol):
     """What can be measured: an engine, or one snapshot of it."""
 
     @property

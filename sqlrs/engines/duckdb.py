@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -13,14 +13,14 @@ from typing import Any
 import duckdb
 from sqlglot import exp
 
-from sqlrs.catalog import Catalog
+from sqlrs.catalog import Catalog, Routine
 from sqlrs.engines import versions
 from sqlrs.engines.base import Fetch, LastCatalog, Row, one_integer, verify_keys
 from sqlrs.engines.duckdb_catalog import read_catalog
+from sqlrs.engines.duckdb_functions import read_routines
 from sqlrs.engines.duckdb_optimizers import MISCOUNTING, SETTING, SwitchedOff
 from sqlrs.engines.file_schema import Declared
-from sqlrs.engines.files import FilePath, Files, open_files
-from sqlrs.engines.session import (
+from sqlrs.engines.given_session import (
     carried_settings,
     duckdb_settings,
     refuse_temporary,
@@ -28,6 +28,7 @@ from sqlrs.engines.session import (
     try_settings,
 )
 from sqlrs.engines.spill import Spill
+from sqlrs.engines.table_files import FilePath, Files, open_files
 from sqlrs.engines.watch import Outcome, Stop, ctrl_c_interrupts, watched
 from sqlrs.errors import EngineFailed, Interrupted, SqlrsError, UsageError
 from sqlrs.templates import template
@@ -98,6 +99,10 @@ class DuckDBSnapshot:
     def catalog(self) -> Catalog:
         """The catalog as it is in this snapshot."""
         return self._read(self.run)
+
+    def routines(self, names: Collection[str]) -> tuple[Routine, ...]:
+        """What DuckDB says of the functions with these names."""
+        return read_routines(names, self.rows, self.run)
 
     def interrupt(self) -> None:
         """Stop the running statement and every later one."""
@@ -306,7 +311,10 @@ def _session_of(connection: duckdb.DuckDBPyConnection) -> tuple[list[exp.Set], l
 def _connect(config: dict[str, Any]) -> duckdb.DuckDBPyConnection:
     with suppress(duckdb.Error, TypeError, ValueError):
         return duckdb.connect(":memory:", config=config)
-    raise UsageError("DuckDB does not accept the memory limit, the threads or the temp directory")
+    raise UsageError(
+        "DuckDB does not start with this memory limit, number of threads or temp directory",
+        hint="it needs some megabytes of memory to begin with",
+    )
 
 
 def _attach(connection: duckdb.DuckDBPyConnection, file: Path) -> None:

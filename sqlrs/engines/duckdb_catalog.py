@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from typing import cast
 
 from sqlglot import exp, parse_one, tokenize
@@ -12,10 +13,9 @@ from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.scope import traverse_scope
 from sqlglot.tokenizer_core import TokenType
 
-from sqlrs.catalog import Catalog, Column, Family, Table, View
+from sqlrs.catalog import Catalog, Column, ColumnType, Family, Table, View
 from sqlrs.engines.base import Fetch, Row
-from sqlrs.engines.files import Files
-from sqlrs.engines.types import duckdb_type
+from sqlrs.engines.table_files import Files
 from sqlrs.errors import UsageError
 from sqlrs.templates import template
 from sqlrs.trees.build import table_named
@@ -23,6 +23,28 @@ from sqlrs.trees.identifiers import identifier
 
 Relation = tuple[str, str]
 
+# Equality between UHUGEINT and a signed type goes through DOUBLE, and TIMESTAMP_NS refuses to meet
+# a timestamp outside its range, so both stay on their own as OTHER.
+_FAMILIES = {
+    "TINYINT": Family.INTEGER,
+    "SMALLINT": Family.INTEGER,
+    "INTEGER": Family.INTEGER,
+    "BIGINT": Family.INTEGER,
+    "HUGEINT": Family.INTEGER,
+    "UTINYINT": Family.INTEGER,
+    "USMALLINT": Family.INTEGER,
+    "UINTEGER": Family.INTEGER,
+    "UBIGINT": Family.INTEGER,
+    "FLOAT": Family.FLOAT,
+    "DOUBLE": Family.FLOAT,
+    "VARCHAR": Family.TEXT,
+    "DATE": Family.DATE,
+    "TIMESTAMP": Family.TIMESTAMP,
+    "TIMESTAMP_S": Family.TIMESTAMP,
+    "TIMESTAMP_MS": Family.TIMESTAMP,
+    "TIMESTAMP WITH TIME ZONE": Family.TIMESTAMP_TZ,
+    "BOOLEAN": Family.BOOLEAN,
+}
 _UNKNOWN_COLLATION = "unknown"
 # Functions that the statements and the reading of the catalog call; operators are functions too.
 _CALLED = frozenset(
@@ -32,7 +54,7 @@ _CALLED = frozenset(
     current_schemas current_database read_csv read_parquet sniff_csv duckdb_columns
     duckdb_constraints duckdb_databases duckdb_functions duckdb_indexes duckdb_settings
     duckdb_tables duckdb_views add subtract multiply divide date_diff regexp_full_match strptime
-    typeof error
+    typeof error json_serialize_sql
     """.split()  # noqa: SIM905
 )
 _WORD = re.compile(r"[a-z_][a-z0-9_]*")
@@ -46,56 +68,93 @@ def read_catalog(
     def rows(name: str) -> list[Row]:
         return [row for row in fetch(template(name)) if row[0] in databases]
 
-    default_collation = str(fetch(template("duckdb/session.sql"))[0][3] or "") or None
-    columns: dict[Relation, list[Column]] = defaultdict(list)
-    homes: dict[Relation, str] = {}
-    collations: dict[Relation, dict[str, str | None]] = {}
-    oids: dict[Relation, int] = {}
+    described = _described(rows, files, _default_collation(fetch))
+    view_texts = {
+        (str(schema), str(view)): str(sql)
+        for _, schema, view, sql in rows("duckdb/views.sql")
+        if schema != "main" or view not in files.scanned
+    }
+    _refuse_ambiguous_schemas(fetch, {schema for schema, _ in (*described, *view_texts)})
+    return Catalog(
+        "duckdb",
+        _tables(described, _unique_sets(rows, files), files),
+        _views(view_texts, [*described, *view_texts], search_path),
+        search_path,
+        hidden=_hidden(fetch),
+    )
+
+
+def duckdb_type(text: str, collation: str | None = None) -> ColumnType:
+    """The column type for the text that DuckDB's catalog shows."""
+    if text.startswith("DECIMAL("):
+        return ColumnType(Family.DECIMAL, text)
+    family = _FAMILIES.get(text, Family.OTHER)
+    return ColumnType(family, text, collation if family is Family.TEXT else None)
+
+
+@dataclass
+class _Described:
+    """What the columns say about one table."""
+
+    oid: int
+    columns: list[Column] = field(default_factory=list)
+
+
+def _default_collation(fetch: Fetch) -> str | None:
+    return str(fetch(template("duckdb/session.sql"))[0][3] or "") or None
+
+
+def _described(
+    rows: Callable[[str], list[Row]], files: Files, default_collation: str | None
+) -> dict[Relation, _Described]:
+    """The tables of the databases, and the files that are scanned in place."""
     scanned = [
         ("memory", "main", table, 0, "", name, type_text, True)
         for table, found in files.scanned.items()
         for name, type_text in found
     ]
-    for database, schema, table, oid, sql, name, type_text, nullable in (
-        *rows("duckdb/columns.sql"),
-        *scanned,
-    ):
+    tables: dict[Relation, _Described] = {}
+    homes: dict[Relation, str] = {}
+    collations: dict[Relation, dict[str, str | None]] = {}
+    for row in (*rows("duckdb/columns.sql"), *scanned):
+        database, schema, table, oid, sql, name, type_text, nullable = row
         relation = (str(schema), str(table))
-        oids[relation] = int(str(oid))
         if homes.setdefault(_folded(relation), str(database)) != database:
             raise UsageError(f"table {table} is both in the database and in a file")
-        if relation not in collations:
+        if relation not in tables:
+            tables[relation] = _Described(int(str(oid)))
             collations[relation] = _collations(str(sql), default_collation)
         collation = collations[relation].get(str(name), default_collation)
-        column_type = duckdb_type(str(type_text), collation)
-        columns[relation].append(Column(str(name), column_type, nullable=bool(nullable)))
+        kind = duckdb_type(str(type_text), collation)
+        tables[relation].columns.append(Column(str(name), kind, nullable=bool(nullable)))
+    return tables
 
-    unique = _unique_sets(rows)
-    for name, keys in files.keys.items():
-        unique["main", name] |= keys
-    tables = tuple(
+
+def _tables(
+    described: dict[Relation, _Described],
+    unique: dict[Relation, set[frozenset[str]]],
+    files: Files,
+) -> tuple[Table, ...]:
+    return tuple(
         Table(
             name,
-            tuple(found),
-            _keys(found, unique[schema, name]),
+            tuple(found.columns),
+            _keys(found.columns, unique[schema, name]),
             schema=schema,
-            oid=oids[schema, name],
+            oid=found.oid,
             rows_per_unit=files.rows_per_unit.get(name, 1) if schema == "main" else 1,
         )
-        for (schema, name), found in columns.items()
+        for (schema, name), found in described.items()
     )
-    view_rows = [
-        (str(s), str(v), str(sql))
-        for _, s, v, sql in rows("duckdb/views.sql")
-        if (s, v) not in {("main", name) for name in files.scanned}
-    ]
-    _refuse_ambiguous_schemas(fetch, {schema for schema, _ in columns} | {v[0] for v in view_rows})
-    known = [*columns, *((schema, view) for schema, view, _ in view_rows)]
-    views = tuple(
+
+
+def _views(
+    texts: dict[Relation, str], known: list[Relation], search_path: tuple[str, ...]
+) -> tuple[View, ...]:
+    return tuple(
         View(view, _view_query(sql, _resolver(known, (schema, *search_path, "main"))), schema)
-        for schema, view, sql in view_rows
+        for (schema, view), sql in texts.items()
     )
-    return Catalog("duckdb", tables, views, search_path, hidden=_hidden(fetch))
 
 
 def _hidden(fetch: Fetch) -> frozenset[str]:
@@ -135,7 +194,9 @@ def _collations(create_table: str, default: str | None) -> dict[str, str | None]
     return found
 
 
-def _unique_sets(rows: Callable[[str], list[Row]]) -> dict[Relation, set[frozenset[str]]]:
+def _unique_sets(
+    rows: Callable[[str], list[Row]], files: Files
+) -> dict[Relation, set[frozenset[str]]]:
     unique: dict[Relation, set[frozenset[str]]] = defaultdict(set)
     for _, schema, table, names in rows("duckdb/unique_constraints.sql"):
         unique[str(schema), str(table)].add(frozenset(cast(Iterable[str], names)))
@@ -143,6 +204,8 @@ def _unique_sets(rows: Callable[[str], list[Row]]) -> dict[Relation, set[frozens
         names = _indexed_columns(str(sql))
         if names:
             unique[str(schema), str(table)].add(names)
+    for name, keys in files.keys.items():
+        unique["main", name] |= keys
     return unique
 
 

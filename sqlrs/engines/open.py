@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import sqlglot
 
+from sqlrs.arguments import optional, path, seconds, size
+from sqlrs.arguments import threads as most_threads
+from sqlrs.catalog import ColumnType
 from sqlrs.engines import versions
 from sqlrs.engines.base import Engine
+from sqlrs.engines.duckdb_catalog import duckdb_type
 from sqlrs.engines.file_schema import Declared
-from sqlrs.engines.files import FilePath
+from sqlrs.engines.postgres_catalog import postgres_type
+from sqlrs.engines.table_files import FilePath
 from sqlrs.errors import UsageError
 
 if TYPE_CHECKING:
@@ -25,6 +30,9 @@ _TARGETS = (
     "give duckdb:///file.db, duckdb:// (in memory) or postgresql://user@host:port/database, "
     "an open duckdb or psycopg connection, or a SQLAlchemy engine for one of these"
 )
+
+TYPES: dict[str, Callable[[str], ColumnType]] = {"duckdb": duckdb_type, "postgres": postgres_type}
+"""By dialect, the column type for the text by which the database calls a value's type."""
 
 
 def open_engine(
@@ -48,6 +56,11 @@ def open_engine(
     versions.SQLGLOT.require(sqlglot.__version__)  # type: ignore[attr-defined]
     for name, given in {"tables": tables, "types": types, "graphs": graphs}.items():
         _require_texts(name, given)
+    memory_limit = optional(size, "memory_limit", memory_limit)
+    temp_directory = optional(path, "temp_directory", temp_directory)
+    max_temp_directory_size = optional(size, "max_temp_directory_size", max_temp_directory_size)
+    limit = optional(most_threads, "threads", threads)
+    timeout = optional(seconds, "timeout", timeout)
     if timeout is not None and not 0 < timeout <= _LONGEST_TIMEOUT:
         raise UsageError(f"the time limit must be above 0 and at most {_LONGEST_TIMEOUT} seconds")
     scheme = target.partition(":")[0] if isinstance(target, str) else None
@@ -62,7 +75,7 @@ def open_engine(
             memory_limit=memory_limit,
             temp_directory=temp_directory,
             max_temp_directory_size=max_temp_directory_size,
-            threads=threads,
+            threads=limit,
             timeout=timeout,
         )
     _refuse_duckdb_options(
@@ -73,7 +86,7 @@ def open_engine(
             "a memory limit": memory_limit,
             "a temp directory": temp_directory,
             "a limit on the temp directory": max_temp_directory_size,
-            "a number of threads": threads,
+            "a number of threads": limit,
         }
     )
     if isinstance(target, str) and scheme in ("postgresql", "postgres", "postgresql+psycopg"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any, cast
 
@@ -12,11 +12,11 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 from sqlglot import exp
 
-from sqlrs.catalog import Catalog
+from sqlrs.catalog import Catalog, Routine
 from sqlrs.engines import versions
 from sqlrs.engines.base import LastCatalog, Row, one_integer, verify_keys
-from sqlrs.engines.postgres_catalog import read_catalog
-from sqlrs.engines.session import refuse_postgres_language, refuse_temporary
+from sqlrs.engines.given_session import refuse_postgres_language, refuse_temporary
+from sqlrs.engines.postgres_catalog import read_catalog, read_routines
 from sqlrs.engines.watch import ctrl_c_interrupts
 from sqlrs.errors import EngineFailed, Interrupted, SqlrsError, UsageError
 from sqlrs.templates import template
@@ -70,6 +70,10 @@ class PostgresSnapshot:
         catalog = self._read(self.run)
         refuse_temporary(catalog, self.temporary)
         return catalog
+
+    def routines(self, names: Collection[str]) -> tuple[Routine, ...]:
+        """What PostgreSQL says of the functions with these names."""
+        return read_routines(names, self.run)
 
     def interrupt(self) -> None:
         """Stop the running statement and every later one."""

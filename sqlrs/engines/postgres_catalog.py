@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import cast
 
-from sqlrs.catalog import Catalog, Column, Table, View
-from sqlrs.engines.base import Fetch
-from sqlrs.engines.types import postgres_type
+from sqlrs.catalog import Catalog, Column, ColumnType, Family, Routine, Table, View, one_routine
+from sqlrs.engines.base import Fetch, Row
 from sqlrs.errors import UsageError
 from sqlrs.templates import template
 
 Relation = tuple[str, str]
 
+_FAMILIES = {
+    "smallint": Family.INTEGER,
+    "integer": Family.INTEGER,
+    "bigint": Family.INTEGER,
+    "numeric": Family.DECIMAL,
+    "real": Family.FLOAT,
+    "double precision": Family.FLOAT,
+    "text": Family.TEXT,
+    "character varying": Family.TEXT,
+    "date": Family.DATE,
+    "timestamp without time zone": Family.TIMESTAMP,
+    "timestamp with time zone": Family.TIMESTAMP_TZ,
+    "boolean": Family.BOOLEAN,
+}
 # Those that the statements use.
 _OPERATORS = frozenset("= <> < > <= >= + - * / % || ~ !~ ~~ !~~ ~~* !~~*".split())  # noqa: SIM905
 
@@ -21,26 +34,45 @@ _OPERATORS = frozenset("= <> < > <= >= + - * / % || ~ !~ ~~ !~~ ~~* !~~*".split(
 def read_catalog(fetch: Fetch, *, search_path: tuple[str, ...]) -> Catalog:
     """The catalog of the database. ``fetch`` runs a template within one snapshot."""
     fetch(template("postgres/hide_schemas.sql"))
+    return Catalog("postgres", _tables(fetch), _views(fetch), search_path, hidden=_hidden(fetch))
+
+
+def postgres_type(
+    text: str,
+    *,
+    collation: str | None = None,
+    deterministic: bool = True,
+    opaque: bool = False,
+) -> ColumnType:
+    """The column type for a base type's name without modifiers, as ``format_type`` writes it.
+
+    Types that are not built in come with their schema, so they are never taken for built-in ones.
+    ``character`` ignores trailing blanks, and a collation that is not deterministic makes different
+    texts equal: both compare by value with themselves only. ``opaque`` types do not even that.
+    """
+    if opaque:
+        return ColumnType(Family.OPAQUE, text, collation)
+    family = _FAMILIES.get(text, Family.OTHER)
+    if family is Family.TEXT and not deterministic:
+        family = Family.OTHER
+    return ColumnType(family, text, collation)
+
+
+def _tables(fetch: Fetch) -> tuple[Table, ...]:
     columns: dict[Relation, list[Column]] = defaultdict(list)
     oids: dict[Relation, int] = {}
     for row in fetch(template("postgres/columns.sql")):
-        schema, table, oid, name, type_text, collation, deterministic, nullable = row
+        schema, table, oid, name, type_text, collation, deterministic, opaque, nullable = row
         oids[str(schema), str(table)] = int(str(oid))
-        column_type = postgres_type(
+        kind = postgres_type(
             str(type_text),
             collation=None if collation is None else str(collation),
             deterministic=bool(deterministic),
+            opaque=bool(opaque),
         )
-        columns[str(schema), str(table)].append(
-            Column(str(name), column_type, nullable=bool(nullable))
-        )
-    unique: dict[Relation, set[frozenset[str]]] = defaultdict(set)
-    for schema, table, names in fetch(template("postgres/keys.sql")):
-        unique[str(schema), str(table)].add(frozenset(cast(Iterable[str], names)))
-    children: dict[int, list[int]] = defaultdict(list)
-    for parent, child in fetch(template("postgres/parts.sql")):
-        children[int(str(parent))].append(int(str(child)))
-    tables = tuple(
+        columns[str(schema), str(table)].append(Column(str(name), kind, nullable=bool(nullable)))
+    unique, children = _unique_sets(fetch), _children(fetch)
+    return tuple(
         Table(
             name,
             tuple(found),
@@ -51,11 +83,52 @@ def read_catalog(fetch: Fetch, *, search_path: tuple[str, ...]) -> Catalog:
         )
         for (schema, name), found in columns.items()
     )
-    views = tuple(
+
+
+def _unique_sets(fetch: Fetch) -> dict[Relation, set[frozenset[str]]]:
+    unique: dict[Relation, set[frozenset[str]]] = defaultdict(set)
+    for schema, table, names in fetch(template("postgres/keys.sql")):
+        unique[str(schema), str(table)].add(frozenset(cast(Iterable[str], names)))
+    return unique
+
+
+def _children(fetch: Fetch) -> dict[int, list[int]]:
+    """The partitions and inheritance children of each table."""
+    children: dict[int, list[int]] = defaultdict(list)
+    for parent, child in fetch(template("postgres/parts.sql")):
+        children[int(str(parent))].append(int(str(child)))
+    return children
+
+
+def _views(fetch: Fetch) -> tuple[View, ...]:
+    return tuple(
         View(str(name), str(query).rstrip().removesuffix(";"), str(schema))
         for schema, name, query in fetch(template("postgres/views.sql"))
     )
-    return Catalog("postgres", tables, views, search_path, hidden=_hidden(fetch))
+
+
+def read_routines(
+    names: Collection[str], run: Callable[[str, Mapping[str, object]], list[Row]]
+) -> tuple[Routine, ...]:
+    """The functions with these names, built-in ones too."""
+    rows = run(template("postgres/functions.sql"), {"names": sorted(names)})
+    found: dict[str, list[Routine]] = defaultdict(list)
+    for row in rows:
+        name, _, _, _, takes, definition = row
+        found[str(name)].append(
+            Routine(str(name), int(str(takes)), str(definition), _problem_of(row))
+        )
+    return tuple(one_routine(name, routines) for name, routines in found.items())
+
+
+def _problem_of(row: Row) -> str | None:
+    """Why nobody can vouch for a function, or None. Whether it tells the truth is the owner's."""
+    _, of_values, immutable, has_defaults, _, _ = row
+    if not of_values:
+        return "is not a function of one row's values"
+    if not immutable:
+        return "is not IMMUTABLE"
+    return "has arguments that can be left out or repeated" if has_defaults else None
 
 
 def _hidden(fetch: Fetch) -> frozenset[str]:

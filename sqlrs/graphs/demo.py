@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import random
 import tempfile
+from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 
 from sqlglot import exp
 
 from sqlrs.database import Database, connect
+from sqlrs.noise import DEFAULT_SHAPE, PolyLaplace
 
 _VERTICES = 3_000
 _GROUPS = 1_500
@@ -35,3 +38,20 @@ def demo_edges() -> list[tuple[int, int]]:
         group = {int(_VERTICES * draw.random() ** 1.5) for _ in range(draw.randint(2, 7))}
         edges.update((a, b) for a in group for b in group if a != b)
     return sorted(edges)
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What is behind a private answer. It may be told of made-up data alone."""
+
+    count: int
+    standard_error: int
+
+
+def known_truth(database: Database, sql: str, epsilon: Decimal) -> Truth:
+    """The true count of a query on the generated graph, and the standard error of its answers."""
+    # The weights of a release fall by e**-beta a step, but for what rounding takes.
+    beta = round(epsilon / DEFAULT_SHAPE, 12)
+    refined, paper = (database.sensitivity(sql, name, beta) for name in ("refined", "residual"))
+    multiple = PolyLaplace(epsilon).standard_error_multiple()
+    return Truth(refined.count or 0, round(multiple * float(min(refined.value, paper.value))))

@@ -58,7 +58,7 @@ class Charge:
 
 
 @dataclass(frozen=True)
-class Budget:
+class PrivacyBudget:
     """A cap on the sum of all epsilons of one analyst or one dataset, and the sum so far."""
 
     kind: Kind
@@ -75,7 +75,7 @@ class Budget:
         """What may still be spent; 0 where the cap was lowered below what is spent."""
         return max(Decimal(0), subtract(self.cap, self.spent))
 
-    def after(self, charge: Charge) -> Budget:
+    def after(self, charge: Charge) -> PrivacyBudget:
         """The budget once the charge is spent, or BudgetExhausted."""
         spent = add(self.spent, charge.epsilon)
         if not self.spent < spent <= self.cap:
@@ -83,11 +83,11 @@ class Budget:
             command = f"sqlrs budget grant E --{self.kind} {quote(self.name)}"
             more = f"let the data owner raise the cap (E is the total over all time): {command}"
             raise exhausted(whose, charge.epsilon, self.remaining, more)
-        return Budget(self.kind, self.name, self.cap, spent)
+        return PrivacyBudget(self.kind, self.name, self.cap, spent)
 
 
 @dataclass(frozen=True)
-class Release:
+class JournalLine:
     """One line of the journal. It has no end time: how long a release took depends on the data."""
 
     ticket: int

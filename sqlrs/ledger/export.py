@@ -7,7 +7,7 @@ import io
 import json
 from collections.abc import Iterable
 
-from sqlrs.ledger.base import Release
+from sqlrs.ledger.base import JournalLine
 
 FIELDS = (
     "ticket",
@@ -22,7 +22,7 @@ FIELDS = (
 )
 
 
-def json_lines(releases: Iterable[Release]) -> str:
+def json_lines(releases: Iterable[JournalLine]) -> str:
     """One JSON object a line; epsilon is its decimal text, the answer is nested as JSON."""
     lines = (
         _fields(release)
@@ -32,7 +32,7 @@ def json_lines(releases: Iterable[Release]) -> str:
     return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
 
 
-def csv_text(releases: Iterable[Release]) -> str:
+def csv_text(releases: Iterable[JournalLine]) -> str:
     """A header and one row a release; the answer is its JSON text, empty where there is none."""
     text = io.StringIO()
     writer = csv.DictWriter(text, FIELDS, lineterminator="\n")
@@ -41,7 +41,7 @@ def csv_text(releases: Iterable[Release]) -> str:
     return text.getvalue()
 
 
-def _fields(release: Release) -> dict[str, object]:
+def _fields(release: JournalLine) -> dict[str, object]:
     charge = release.charge
     values = (
         release.ticket,

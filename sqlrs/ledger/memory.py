@@ -12,7 +12,7 @@ from sqlrs.ledger.base import (
     RELEASED,
     RESERVED,
     Charge,
-    Release,
+    JournalLine,
     add,
     check_answer,
     check_outcome,
@@ -34,7 +34,7 @@ class MemoryLedger:
         self._total = None if total is None else parse_cap(total)
         self._repeats = repeats
         self._spent = Decimal(0)
-        self._releases: list[Release] = []
+        self._releases: list[JournalLine] = []
         self._answers: dict[Charge, str] = {}
         self._lock = threading.Lock()
 
@@ -53,7 +53,7 @@ class MemoryLedger:
                 raise exhausted("this session", charge.epsilon, left, more)
             self._spent = spent
             ticket = len(self._releases) + 1
-            self._releases.append(Release(ticket, datetime.now(UTC), charge, RESERVED, None))
+            self._releases.append(JournalLine(ticket, datetime.now(UTC), charge, RESERVED, None))
             return ticket
 
     def settle(self, ticket: int, answer: str) -> None:
@@ -76,12 +76,12 @@ class MemoryLedger:
         with self._lock:
             return self._spent
 
-    def history(self) -> tuple[Release, ...]:
+    def history(self) -> tuple[JournalLine, ...]:
         """Every charge so far, oldest first."""
         with self._lock:
             return tuple(self._releases)
 
-    def newest_of(self, analyst: str, lines: int, characters: int) -> tuple[Release, ...]:
+    def newest_of(self, analyst: str, lines: int, characters: int) -> tuple[JournalLine, ...]:
         """The newest lines of one analyst, newest first, of each query so many characters."""
         with self._lock:
             own = (line for line in reversed(self._releases) if line.charge.analyst == analyst)
@@ -99,5 +99,5 @@ class MemoryLedger:
                 self._answers.setdefault(release.charge, answer)
 
 
-def _shortened(line: Release, characters: int) -> Release:
+def _shortened(line: JournalLine, characters: int) -> JournalLine:
     return replace(line, charge=replace(line.charge, query=line.charge.query[:characters]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -13,21 +13,12 @@ from typing import Any, Literal
 
 from sqlalchemy import (
     URL,
-    BigInteger,
-    Column,
     ColumnElement,
     Connection,
-    DateTime,
-    Dialect,
     Engine,
-    Index,
-    Integer,
-    MetaData,
-    Numeric,
     Row,
     Select,
     Table,
-    Text,
     and_,
     create_engine,
     func,
@@ -38,16 +29,15 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
-from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from sqlrs.errors import EngineFailed, UsageError
 from sqlrs.ledger.base import (
     RELEASED,
     RESERVED,
-    Budget,
     Charge,
+    JournalLine,
     Kind,
-    Release,
+    PrivacyBudget,
     add,
     check_answer,
     check_name,
@@ -56,86 +46,38 @@ from sqlrs.ledger.base import (
     parse_cap,
 )
 from sqlrs.ledger.export import csv_text, json_lines
-from sqlrs.ledger.files import claim_file
+from sqlrs.ledger.file_rights import claim_file
+from sqlrs.ledger.ledger_tables import BUDGETS, RELEASES, SCHEMA
+from sqlrs.ledger.migrations import advance, check_version, newest, refuse_newer, version_of
 from sqlrs.templates import template
 
 _BUSY_SECONDS = 60
-_SCHEMA = "sqlrs_ledger"
 _NO_RIGHT = "42501"
+_UNWRITABLE = ("25006", "SQLITE_READONLY", "SQLITE_CANTOPEN")
+_LOCKED = "55P03"
+_FAILED = "the budget ledger failed; no answer is given without it"
 _URLS = "such as sqlite:///budget.db or postgresql://user@host:5432/database"
 _UPSERT: dict[str, Callable[[Table], sqlite.Insert | postgresql.Insert]] = {
     "sqlite": sqlite.insert,
     "postgresql": postgresql.insert,
 }
-_BEGIN = {
+_WRITE = {
     "sqlite": ("ledger/sqlite_durable.sql", "ledger/sqlite_begin.sql"),
     "postgresql": ("ledger/postgresql_durable.sql",),
+}
+_READ = {"sqlite": ("ledger/sqlite_read.sql",), "postgresql": ()}
+# Before and after a step to a newer version; SQLite's write lock is enough.
+_AROUND_A_STEP: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "sqlite": ((), ()),
+    "postgresql": (
+        ("ledger/postgresql_schema.sql", "ledger/postgresql_lock.sql"),
+        ("ledger/postgresql_one_owner.sql",),
+    ),
 }
 _STRANGE = {
     "sqlite": "ledger/sqlite_strange.sql",
     "postgresql": "ledger/postgresql_strange.sql",
 }
-
-
-class _Epsilon(TypeDecorator[Decimal]):
-    """An exact decimal: NUMERIC where the database has it, else its text. SQLite's is a float."""
-
-    impl = Text
-    cache_ok = True
-
-    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
-        exact: TypeEngine[Any] = Text() if dialect.name == "sqlite" else Numeric()
-        return dialect.type_descriptor(exact)
-
-    def process_bind_param(self, value: Any, dialect: Dialect) -> Any:
-        return f"{value:f}" if dialect.name == "sqlite" else value
-
-    def process_result_value(self, value: Any, dialect: Dialect) -> Decimal:
-        try:
-            return parse_cap(value)
-        except UsageError:
-            raise EngineFailed("the budget ledger holds something that is not a budget") from None
-
-
-class _Moment(TypeDecorator[datetime]):
-    """A moment in UTC; SQLite forgets the time zone, so it is put back."""
-
-    impl = DateTime(timezone=True)
-    cache_ok = True
-
-    def process_result_value(self, value: Any, dialect: Dialect) -> datetime:
-        moment: datetime = value
-        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-
-
-_METADATA = MetaData()
-_BUDGETS = Table(
-    "sqlrs_budgets",
-    _METADATA,
-    Column("kind", Text, primary_key=True),
-    Column("name", Text, primary_key=True),
-    Column("cap", _Epsilon, nullable=False),
-    # Kept here and not summed from the journal: clearing old lines must not refill a budget.
-    Column("spent", _Epsilon, nullable=False),
-)
-_RELEASES = Table(
-    "sqlrs_releases",
-    _METADATA,
-    Column("ticket", BigInteger().with_variant(Integer, "sqlite"), primary_key=True),
-    Column("at", _Moment, nullable=False),
-    Column("analyst", Text, nullable=False),
-    Column("dataset", Text, nullable=False),
-    Column("query", Text, nullable=False),
-    Column("mechanism", Text, nullable=False),
-    Column("epsilon", _Epsilon, nullable=False),
-    Column("outcome", Text, nullable=False),
-    Column("answer", Text),
-    # A query is too long for an index; a digest of the whole charge is not.
-    Column("fingerprint", Text, nullable=False),
-    Index("sqlrs_releases_by_fingerprint", "fingerprint"),
-    Index("sqlrs_releases_by_analyst", "analyst"),
-    sqlite_autoincrement=True,
-)
 
 
 class StoreLedger:
@@ -148,26 +90,22 @@ class StoreLedger:
     def __init__(self, url: str, *, repeats: bool = True) -> None:
         self._engine = _engine(url)
         self._repeats = repeats
-        with _refused_rights(), self._writing() as connection:
-            if self._engine.dialect.name == "postgresql":
-                connection.exec_driver_sql(template("ledger/postgresql_schema.sql"))
-                _refuse_strangers(connection)
-                connection.exec_driver_sql(template("ledger/postgresql_adopt.sql"))
-            _METADATA.create_all(connection)
-            _refuse_strangers(connection)
+        with _refusals_told():
+            while self._found_version() < newest():
+                self._advance()
 
     def repeat(self, charge: Charge) -> str | None:
         """The first recorded public answer of an identical released charge, or None."""
         if not self._repeats:
             return None
         found = self._read(
-            select(_RELEASES.c.answer)
+            select(RELEASES.c.answer)
             .where(
-                _RELEASES.c.fingerprint == _fingerprint(charge),
-                _RELEASES.c.outcome == RELEASED,
-                _RELEASES.c.answer.is_not(None),
+                RELEASES.c.fingerprint == _fingerprint(charge),
+                RELEASES.c.outcome == RELEASED,
+                RELEASES.c.answer.is_not(None),
             )
-            .order_by(_RELEASES.c.ticket)
+            .order_by(RELEASES.c.ticket)
             .limit(1)
         )
         return None if not found else str(found[0].answer)
@@ -177,29 +115,29 @@ class StoreLedger:
         with self._writing() as connection:
             # Always the analyst's row before the dataset's: two reservations cannot deadlock.
             rows = connection.execute(
-                select(_BUDGETS)
+                select(BUDGETS)
                 .where(
                     or_(
                         _is(Kind.ANALYST, charge.analyst),
                         _is(Kind.DATASET, charge.dataset),
                     )
                 )
-                .order_by(_BUDGETS.c.kind)
+                .order_by(BUDGETS.c.kind)
                 .with_for_update()
             )
             granted = {budget.kind: budget for budget in map(_budget, rows)}
             for kind, name in ((Kind.ANALYST, charge.analyst), (Kind.DATASET, charge.dataset)):
                 after = granted.get(kind, _nothing(kind, name)).after(charge)
                 kept = connection.execute(
-                    _BUDGETS.update()
+                    BUDGETS.update()
                     .where(_is(kind, name))
                     .values(spent=after.spent)
-                    .returning(_BUDGETS.c.spent)
+                    .returning(BUDGETS.c.spent)
                 )
                 if kept.scalars().all() != [after.spent]:
                     raise EngineFailed("the budget ledger did not keep a charge")
             inserted = connection.execute(
-                _RELEASES.insert()
+                RELEASES.insert()
                 .values(
                     at=datetime.now(UTC),
                     analyst=charge.analyst,
@@ -210,7 +148,7 @@ class StoreLedger:
                     outcome=RESERVED,
                     fingerprint=_fingerprint(charge),
                 )
-                .returning(_RELEASES.c.ticket)
+                .returning(RELEASES.c.ticket)
             )
             return int(inserted.scalar_one())
 
@@ -235,56 +173,56 @@ class StoreLedger:
         epsilon: Decimal | int | str,
         analyst: str | None = None,
         dataset: str | None = None,
-    ) -> Budget:
+    ) -> PrivacyBudget:
         """Set the cap of one analyst or one dataset: the total over all time, spent or not."""
         kind, name = _whose(analyst, dataset)
         cap = parse_cap(epsilon)
         with self._writing() as connection:
-            insert = _UPSERT[self._engine.dialect.name](_BUDGETS)
+            insert = _UPSERT[self._engine.dialect.name](BUDGETS)
             connection.execute(
                 insert.values(
                     kind=kind, name=name, cap=cap, spent=_journaled(connection, kind, name)
                 ).on_conflict_do_update(
-                    index_elements=[_BUDGETS.c.kind, _BUDGETS.c.name], set_={"cap": cap}
+                    index_elements=[BUDGETS.c.kind, BUDGETS.c.name], set_={"cap": cap}
                 )
             )
-            return _budget(connection.execute(select(_BUDGETS).where(_is(kind, name))).one())
+            return _budget(connection.execute(select(BUDGETS).where(_is(kind, name))).one())
 
-    def budget(self, *, analyst: str | None = None, dataset: str | None = None) -> Budget:
+    def budget(self, *, analyst: str | None = None, dataset: str | None = None) -> PrivacyBudget:
         """The budget of one analyst or one dataset; a cap of 0 where none was granted."""
         kind, name = _whose(analyst, dataset)
-        found = self._read(select(_BUDGETS).where(_is(kind, name)))
+        found = self._read(select(BUDGETS).where(_is(kind, name)))
         return _budget(found[0]) if found else _nothing(kind, name)
 
-    def show(self) -> tuple[Budget, ...]:
+    def show(self) -> tuple[PrivacyBudget, ...]:
         """Every granted budget, analysts first, by name."""
-        rows = self._read(select(_BUDGETS).order_by(_BUDGETS.c.kind, _BUDGETS.c.name))
+        rows = self._read(select(BUDGETS).order_by(BUDGETS.c.kind, BUDGETS.c.name))
         return tuple(map(_budget, rows))
 
-    def history(self, analyst: str | None = None) -> tuple[Release, ...]:
+    def history(self, analyst: str | None = None) -> tuple[JournalLine, ...]:
         """The journal, oldest first, of everybody or of one analyst: for the data owner."""
-        query = select(_RELEASES).order_by(_RELEASES.c.ticket)
+        query = select(RELEASES).order_by(RELEASES.c.ticket)
         if analyst is not None:
-            query = query.where(_RELEASES.c.analyst == analyst)
+            query = query.where(RELEASES.c.analyst == analyst)
         return tuple(map(_release, self._read(query)))
 
-    def history_of(self, analyst: str) -> tuple[Release, ...]:
+    def history_of(self, analyst: str) -> tuple[JournalLine, ...]:
         """The journal of one analyst and never more: what this analyst may see."""
         check_name(Kind.ANALYST, analyst)
         return self.history(analyst)
 
-    def newest_of(self, analyst: str, lines: int, characters: int) -> tuple[Release, ...]:
+    def newest_of(self, analyst: str, lines: int, characters: int) -> tuple[JournalLine, ...]:
         """The newest lines of one analyst, newest first, with so many characters of each query.
 
         Neither a long journal nor long queries fill the memory of whoever shows it.
         """
         check_name(Kind.ANALYST, analyst)
-        shortened = func.substr(_RELEASES.c.query, 1, characters).label("query")
-        others = [column for column in _RELEASES.c if column.name != "query"]
+        shortened = func.substr(RELEASES.c.query, 1, characters).label("query")
+        others = [column for column in RELEASES.c if column.name != "query"]
         query = (
             select(*others, shortened)
-            .where(_RELEASES.c.analyst == analyst)
-            .order_by(_RELEASES.c.ticket.desc())
+            .where(RELEASES.c.analyst == analyst)
+            .order_by(RELEASES.c.ticket.desc())
             .limit(lines)
         )
         return tuple(map(_release, self._read(query)))
@@ -298,23 +236,56 @@ class StoreLedger:
         self._engine.dispose()
 
     def _close(self, ticket: int, outcome: str, answer: str | None) -> None:
-        with self._writing() as connection:
-            closed = connection.execute(
-                _RELEASES.update()
-                .where(_RELEASES.c.ticket == ticket, _RELEASES.c.outcome == RESERVED)
-                .values(outcome=outcome, answer=answer)
-            )
-            if closed.rowcount != 1:
-                raise not_open(ticket)
+        try:
+            with self._writing() as connection:
+                closed = connection.execute(
+                    RELEASES.update()
+                    .where(RELEASES.c.ticket == ticket, RELEASES.c.outcome == RESERVED)
+                    .values(outcome=outcome, answer=answer)
+                )
+                if closed.rowcount != 1:
+                    raise not_open(ticket)
+        except UsageError as error:
+            # The charge is spent and the data was read: that is no refusal any more.
+            raise EngineFailed(_FAILED) from error
+
+    def _found_version(self) -> int:
+        """The version of what is there, which must be the owner's alone and not too new."""
+        with self._transaction(_READ) as connection:
+            _refuse_strangers(connection)
+            version = version_of(connection)
+        refuse_newer(version)
+        return version
+
+    def _advance(self) -> None:
+        """One step to the newest version. Who comes second waits, and finds it made."""
+        before, after = _AROUND_A_STEP[self._engine.dialect.name]
+        with self._transaction(_WRITE) as connection:
+            for name in before:
+                connection.exec_driver_sql(template(name))
+            _refuse_strangers(connection)
+            advance(connection)
+            for name in after:
+                connection.exec_driver_sql(template(name))
+            _refuse_strangers(connection)
 
     def _read(self, query: Select[Any]) -> Sequence[Row[Any]]:
-        with _failures(), self._engine.connect() as connection:
+        with self._transaction(_READ) as connection:
+            check_version(connection)
             return connection.execute(query).all()
 
     @contextmanager
     def _writing(self) -> Iterator[Connection]:
+        with self._transaction(_WRITE) as connection:
+            # A newer sqlrs may have changed the ledger since it was opened here. Until this
+            # transaction ends it cannot.
+            check_version(connection)
+            yield connection
+
+    @contextmanager
+    def _transaction(self, start: Mapping[str, Sequence[str]]) -> Iterator[Connection]:
         with _failures(), self._engine.begin() as connection:
-            for name in _BEGIN[self._engine.dialect.name]:
+            for name in start[self._engine.dialect.name]:
                 connection.exec_driver_sql(template(name))
             yield connection
 
@@ -347,7 +318,7 @@ def _postgres_engine(url: URL) -> Engine:
             isolation_level="READ COMMITTED",
             pool_pre_ping=True,
             hide_parameters=True,
-            execution_options={"schema_translate_map": {None: _SCHEMA}},
+            execution_options={"schema_translate_map": {None: SCHEMA}},
         )
     except ModuleNotFoundError:
         hint = "pip install 'sqlrs[postgres]'"
@@ -359,24 +330,36 @@ def _failures() -> Iterator[None]:
     try:
         yield
     except SQLAlchemyError as error:
-        raise EngineFailed("the budget ledger failed; no answer is given without it") from error
+        raise EngineFailed(_FAILED) from error
 
 
 @contextmanager
-def _refused_rights() -> Iterator[None]:
-    """Tell what PostgreSQL refuses while the tables are made; nothing private is read then."""
+def _refusals_told() -> Iterator[None]:
+    """Tell why the database refuses while a ledger is opened; nothing private is read then."""
     try:
         yield
     except EngineFailed as error:
         refusal = getattr(error.__cause__, "orig", None)
-        if getattr(refusal, "sqlstate", None) != _NO_RIGHT:
-            raise
+        code = str(getattr(refusal, "sqlstate", getattr(refusal, "sqlite_errorname", "")))
         text = str(refusal).partition("\n")[0]
-        raise UsageError(
-            f"PostgreSQL refuses the ledger's role: {text}",
-            hint=f"as a superuser: CREATE SCHEMA {_SCHEMA} AUTHORIZATION its_role; an older ledger "
-            "of another role must be given to it first (ALTER TABLE … OWNER TO …)",
-        ) from None
+        if code == _NO_RIGHT:
+            raise UsageError(
+                f"PostgreSQL refuses the ledger's role: {text}",
+                hint=f"as a superuser: CREATE SCHEMA {SCHEMA} AUTHORIZATION its_role; an older "
+                "ledger of another role must be given to it first (ALTER TABLE … OWNER TO …)",
+            ) from None
+        if code.startswith(_UNWRITABLE):
+            raise UsageError(
+                f"the ledger cannot be written: {text}",
+                hint="it must be writable, and the folder of a file too; nothing was changed",
+            ) from None
+        if code == _LOCKED:
+            raise UsageError(
+                f"the ledger could not be upgraded: {text}",
+                hint="end the transactions that read its tables, then open it again; nothing was "
+                "changed",
+            ) from None
+        raise
 
 
 def _refuse_strangers(connection: Connection) -> None:
@@ -390,8 +373,8 @@ def _refuse_strangers(connection: Connection) -> None:
 
 def _journaled(connection: Connection, kind: Kind, name: str) -> Decimal:
     """What the journal has charged to a budget: where a deleted one starts again."""
-    column = _RELEASES.c.analyst if kind is Kind.ANALYST else _RELEASES.c.dataset
-    charged = connection.execute(select(_RELEASES.c.epsilon).where(column == name)).scalars()
+    column = RELEASES.c.analyst if kind is Kind.ANALYST else RELEASES.c.dataset
+    charged = connection.execute(select(RELEASES.c.epsilon).where(column == name)).scalars()
     return reduce(add, charged, Decimal(0))
 
 
@@ -407,20 +390,20 @@ def _whose(analyst: str | None, dataset: str | None) -> tuple[Kind, str]:
 
 
 def _is(kind: Kind, name: str) -> ColumnElement[bool]:
-    return and_(_BUDGETS.c.kind == kind, _BUDGETS.c.name == name)
+    return and_(BUDGETS.c.kind == kind, BUDGETS.c.name == name)
 
 
-def _nothing(kind: Kind, name: str) -> Budget:
-    return Budget(kind, name, Decimal(0), Decimal(0))
+def _nothing(kind: Kind, name: str) -> PrivacyBudget:
+    return PrivacyBudget(kind, name, Decimal(0), Decimal(0))
 
 
-def _budget(row: Row[Any]) -> Budget:
-    return Budget(Kind(row.kind), row.name, row.cap, row.spent)
+def _budget(row: Row[Any]) -> PrivacyBudget:
+    return PrivacyBudget(Kind(row.kind), row.name, row.cap, row.spent)
 
 
-def _release(row: Row[Any]) -> Release:
+def _release(row: Row[Any]) -> JournalLine:
     charge = Charge(row.analyst, row.dataset, row.query, row.mechanism, row.epsilon)
-    return Release(row.ticket, row.at, charge, row.outcome, row.answer)
+    return JournalLine(row.ticket, row.at, charge, row.outcome, row.answer)
 
 
 def _fingerprint(charge: Charge) -> str:

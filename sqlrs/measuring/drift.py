@@ -1,16 +1,16 @@
 """The schema as it is in a snapshot against the one that a query was compiled for.
 
 Keys, types, nullability, the texts of views and what the owner declared decide the sensitivity. A
-declaration is about one table of the database, not about whatever has its name later.
+declaration is about one table or function of the database, not about whatever has its name later.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from sqlrs.catalog import Catalog, Table
+from sqlrs.catalog import Catalog, Routine, Table
 from sqlrs.engines.base import Engine, Snapshot
 from sqlrs.errors import EngineFailed, Interrupted, UsageError
 from sqlrs.query import Query
@@ -25,21 +25,24 @@ def unchanged(
     ``same`` tells whether by another catalog the text would be the same query.
     """
     with ExitStack() as stack:
-        snapshot, now = _begin(engine, stack)
+        snapshot, now = _begin(engine, catalog, stack)
         current = current_catalog(catalog, now)
         if current is not catalog and not same(current):
             raise schema_changed(query, current)
         yield snapshot
         stack.close()
-        if not engine.keeps_schema and parts_moved(query, now, engine.catalog()):
-            raise EngineFailed("tables were attached or detached during the work")
+        if engine.keeps_schema:
+            return
+        with engine.snapshot() as afterwards:
+            if moved(query, now, Schema.of(afterwards, catalog)):
+                raise EngineFailed("tables or functions changed during the work")
 
 
-def _begin(engine: Engine, stack: ExitStack) -> tuple[Snapshot, Catalog]:
+def _begin(engine: Engine, catalog: Catalog, stack: ExitStack) -> tuple[Snapshot, Schema]:
     """A snapshot and the schema in it. A database that does not answer is told without details."""
     try:
         snapshot = stack.enter_context(engine.snapshot())
-        return snapshot, snapshot.catalog()
+        return snapshot, Schema.of(snapshot, catalog)
     except (UsageError, Interrupted):
         raise
     except Exception:
@@ -52,12 +55,28 @@ def _begin(engine: Engine, stack: ExitStack) -> tuple[Snapshot, Catalog]:
     )
 
 
-def current_catalog(declared: Catalog, now: Catalog) -> Catalog:
-    """The catalog ``now`` with the declarations of the tables that are what they were.
+@dataclass(frozen=True)
+class Schema:
+    """What a snapshot says: its catalog, and the functions that the owner declared."""
 
-    ``declared`` itself where nothing at all has changed. A changed table counts as a new one, about
-    which nobody declared anything.
+    catalog: Catalog
+    routines: tuple[Routine, ...]
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, declared: Catalog) -> Schema:
+        """The schema as it is in the snapshot; no row is read for it."""
+        names = frozenset(function.name for function in declared.functions)
+        return cls(snapshot.catalog(), snapshot.routines(names) if names else ())
+
+
+def current_catalog(declared: Catalog, schema: Schema) -> Catalog:
+    """The catalog of the schema with the declarations of what is still what it was.
+
+    ``declared`` itself where nothing at all has changed. A changed table or function counts as a
+    new one, about which nobody declared anything.
     """
+    now = schema.catalog
+    functions = tuple(one for one in declared.functions if one.routine in schema.routines)
     found = {table.identity: table for table in (declared.as_found or declared).tables}
     known = {table.identity: table for table in declared.tables}
     tables = tuple(
@@ -67,15 +86,27 @@ def current_catalog(declared: Catalog, now: Catalog) -> Catalog:
         for table in now.tables
     )
     views_then = (declared.as_found or declared).views
-    if tables == declared.tables and now.views == views_then:
+    if (tables, now.views, functions, now.hidden) == (
+        declared.tables,
+        views_then,
+        declared.functions,
+        declared.hidden,
+    ):
         return declared
-    return replace(declared, tables=tables, views=now.views, as_found=now)
+    return replace(
+        declared,
+        tables=tables,
+        views=now.views,
+        functions=functions,
+        hidden=now.hidden,
+        as_found=now,
+    )
 
 
 def schema_changed(query: Query, current: Catalog) -> UsageError:
     """The refusal; it names the tables, which are public."""
     changed = sorted({a.table.label for a in query.atoms if a.table not in current.tables})
-    what = f"table {', '.join(changed)}" if changed else "a view of the query"
+    what = f"table {', '.join(changed)}" if changed else "a view or function of the query"
     return UsageError(
         f"{what} has changed since the database was opened",
         code="schema_changed",
@@ -84,14 +115,14 @@ def schema_changed(query: Query, current: Catalog) -> UsageError:
     )
 
 
-def parts_moved(query: Query, before: Catalog, after: Catalog) -> bool:
-    """Whether a table of the query gained or lost rows of other tables between the two."""
+def moved(query: Query, before: Schema, after: Schema) -> bool:
+    """Whether a declared function changed, or a table of the query has other parts than before."""
     used = {atom.table.identity for atom in query.atoms}
 
     def parts(catalog: Catalog) -> dict[tuple[str | None, str], tuple[object, ...]]:
         return {t.identity: (t.oid, t.parts) for t in catalog.tables if t.identity in used}
 
-    return parts(before) != parts(after)
+    return parts(before.catalog) != parts(after.catalog) or before.routines != after.routines
 
 
 def _is_still(now: Table, then: Table, declared: dict[tuple[str | None, str], Table]) -> bool:

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 from sqlrs.engines.base import Snapshot, integers
+from sqlrs.measuring.sampling import read_statistics
 from sqlrs.measuring.solver import solve
-from sqlrs.measuring.statistics import read_statistics
 from sqlrs.planning.choose import choose
-from sqlrs.planning.external import DEFAULT_SOLVER_SECONDS, Solved
-from sqlrs.planning.plan import Plan
-from sqlrs.planning.statistics import Statistics
+from sqlrs.planning.external_plans import DEFAULT_SOLVER_SECONDS, Solved
+from sqlrs.planning.plan import ResidualPlan
+from sqlrs.planning.table_statistics import Statistics
 from sqlrs.query import Query
 from sqlrs.residuals.residual import Residual
 from sqlrs.sql.together import Stepped, batches, together
@@ -26,7 +26,7 @@ class Evaluation:
 
     residual: Residual
     value: int
-    plan: Plan
+    plan: ResidualPlan
     seconds: float
 
     def __repr__(self) -> str:
@@ -75,12 +75,12 @@ class Evaluator:
             plans = batch if isinstance(batch, list) else [batch]
             yield Batch(tuple(plan.residual for plan in plans), partial(self._values, batch))
 
-    def _values(self, batch: Plan | list[Stepped]) -> list[int]:
+    def _values(self, batch: ResidualPlan | list[Stepped]) -> list[int]:
         if isinstance(batch, list):
             return integers(self.snapshot.rows(together(batch, self.dialect)))
         return [self._value(batch)]
 
-    def _plan(self, residual: Residual) -> Plan:
+    def _plan(self, residual: Residual) -> ResidualPlan:
         return choose(
             residual,
             self.statistics,
@@ -88,7 +88,7 @@ class Evaluator:
             solver_seconds=self.solver_seconds,
         )
 
-    def _value(self, plan: Plan) -> int:
+    def _value(self, plan: ResidualPlan) -> int:
         if isinstance(plan, Solved):
             return solve(plan, self.snapshot.rows(statement_of(plan, self.dialect)))
         return self.snapshot.scalar(statement_of(plan, self.dialect))

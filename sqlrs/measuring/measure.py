@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from sqlrs.engines.base import Source
+from sqlrs.engines.base import Measurable
 from sqlrs.measuring.evaluate import Evaluation, Evaluator
 from sqlrs.measuring.work import Progress, Values, Work
-from sqlrs.planning.external import DEFAULT_SOLVER_SECONDS
+from sqlrs.planning.external_plans import DEFAULT_SOLVER_SECONDS
 from sqlrs.residuals.residual import Members, Residuals
 
 
@@ -25,7 +25,7 @@ class Measured:
 
 
 def measure(
-    source: Source,
+    source: Measurable,
     residuals: Residuals,
     wanted: Iterable[Members],
     *,

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from sqlrs.engines.base import Source
+from sqlrs.engines.base import Measurable
 from sqlrs.measuring.evaluate import Evaluator
 from sqlrs.measuring.measure import Measured
 from sqlrs.measuring.work import Progress, Values, Work
-from sqlrs.planning.external import DEFAULT_SOLVER_SECONDS
+from sqlrs.planning.external_plans import DEFAULT_SOLVER_SECONDS
 from sqlrs.planning.limits import limit
 from sqlrs.residuals.residual import Members, Residual, Residuals
 
@@ -22,7 +22,7 @@ _Known = dict[Members, int]
 class Measurements:
     """Where a release measures, by which plans, and who hears of it."""
 
-    source: Source
+    source: Measurable
     plan: str = "auto"
     solver_seconds: float = DEFAULT_SOLVER_SECONDS
     progress: Progress | None = None

@@ -17,11 +17,11 @@ from sqlglot import exp
 
 from sqlrs.catalog import Family
 from sqlrs.errors import EngineFailed, UsageError
-from sqlrs.planning.external import Solved
-from sqlrs.planning.solvable import positive
+from sqlrs.measuring.solvable import positive
+from sqlrs.planning.external_plans import Solved
 from sqlrs.query import Comparison, Constant, General, Variable
 from sqlrs.residuals.residual import Residual
-from sqlrs.sql.external import Names
+from sqlrs.sql.external_variables import Names
 from sqlrs.sql.places import constant_number
 
 if TYPE_CHECKING:

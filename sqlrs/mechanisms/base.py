@@ -26,7 +26,7 @@ Draw = Callable[[RandomBits], Noisy]
 """Measured values, which are private, with all that is left to do: fold them and draw the noise."""
 
 
-class Prepared(Protocol):
+class Preparation(Protocol):
     """A mechanism for one query, from the query alone. What it refuses was refused before."""
 
     @property
@@ -61,6 +61,6 @@ class Mechanism(Protocol):
         """One line for people and for the ledger, made of public parameters alone."""
         ...
 
-    def prepare(self, residuals: Residuals) -> Prepared:
+    def prepare(self, residuals: Residuals) -> Preparation:
         """The mechanism for one query; one that would take too much work is refused."""
         ...

@@ -28,7 +28,7 @@ from sqlrs.noise import (
 from sqlrs.residuals.residual import Members, Residuals
 from sqlrs.sensitivity.bound import Bound
 from sqlrs.sensitivity.refined import is_quick, reached, released_sensitivity
-from sqlrs.sensitivity.residual import residual_sensitivity
+from sqlrs.sensitivity.residual_bound import residual_sensitivity
 
 # The number of distances that a sensitivity looks at grows as the weights fall more slowly. Without
 # an end to it an analyst could use up the machine after the charge.
@@ -113,13 +113,13 @@ class Smooth:
         """The noise with its error as a multiple of the sensitivity, and the error bars."""
         return ", ".join([self.noise.describe(), *([self.bars.describe()] if self.bars else [])])
 
-    def prepare(self, residuals: Residuals) -> PreparedSmooth:
+    def prepare(self, residuals: Residuals) -> SmoothPreparation:
         """The sets that the bound needs are found here, and too many of them refused."""
-        return PreparedSmooth(self, residuals, self.bound.wanted(residuals))
+        return SmoothPreparation(self, residuals, self.bound.wanted(residuals))
 
 
 @dataclass(frozen=True)
-class PreparedSmooth:
+class SmoothPreparation:
     """A smooth mechanism for one query."""
 
     mechanism: Smooth

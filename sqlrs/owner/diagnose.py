@@ -16,7 +16,7 @@ from sqlrs import arguments
 from sqlrs.catalog import Catalog
 from sqlrs.compiled import Compiled
 from sqlrs.compiler.simplify import Contradiction
-from sqlrs.engines.base import Engine, Opened, Source
+from sqlrs.engines.base import Engine, Measurable, Opened
 from sqlrs.epsilon import parse_epsilon
 from sqlrs.errors import QueryRefused, UsageError
 from sqlrs.measuring.drift import unchanged
@@ -29,14 +29,11 @@ from sqlrs.owner.frequencies import (
     maximum_frequency,
     triangle_pairs,
 )
+from sqlrs.refusals import refusal
 from sqlrs.residuals.residual import Members, Residuals
 from sqlrs.sensitivity.bound import Bound
 from sqlrs.sensitivity.elastic import elastic_sensitivity, needed_frequencies
-from sqlrs.sensitivity.global_ import global_sensitivity
-from sqlrs.sensitivity.local import local_bound
-from sqlrs.sensitivity.refined import reached, refined_sensitivity
-from sqlrs.sensitivity.residual import residual_sensitivity
-from sqlrs.sensitivity.smooth import (
+from sqlrs.sensitivity.exact_smooth import (
     Pair,
     Star,
     recognise,
@@ -44,6 +41,10 @@ from sqlrs.sensitivity.smooth import (
     star_sensitivity,
     triangle_sensitivity,
 )
+from sqlrs.sensitivity.global_ import global_sensitivity
+from sqlrs.sensitivity.local import local_bound
+from sqlrs.sensitivity.refined import reached, refined_sensitivity
+from sqlrs.sensitivity.residual_bound import residual_sensitivity
 from sqlrs.settings import Number, Settings
 from sqlrs.trees.build import table_of
 
@@ -174,7 +175,7 @@ def diagnose_all(
 class _Task:
     residuals: Residuals
     weights: Weights
-    source: Source
+    source: Measurable
     settings: Settings
     progress: Progress | None
 
@@ -190,7 +191,7 @@ class _Task:
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Diagnosis:
     bound: Bound
     measured: Measured | None = None
     notes: tuple[str, ...] = ()
@@ -210,52 +211,51 @@ def _residual_values(measured: Measured | None) -> tuple[ResidualValue, ...]:
     )
 
 
-def _refined(task: _Task) -> _Found:
+def _refined(task: _Task) -> _Diagnosis:
     measured = task.measure((*task.residuals.required, *reached(task.residuals)))
-    return _Found(refined_sensitivity(task.residuals, measured.values, task.weights), measured)
+    return _Diagnosis(refined_sensitivity(task.residuals, measured.values, task.weights), measured)
 
 
-def _residual(task: _Task) -> _Found:
+def _residual(task: _Task) -> _Diagnosis:
     measured = task.measure(task.residuals.required)
-    return _Found(residual_sensitivity(task.residuals, measured.values, task.weights), measured)
+    return _Diagnosis(residual_sensitivity(task.residuals, measured.values, task.weights), measured)
 
 
-def _local(task: _Task) -> _Found:
+def _local(task: _Task) -> _Diagnosis:
     measured = task.measure(task.residuals.required)
-    return _Found(local_bound(task.residuals, measured.values), measured)
+    return _Diagnosis(local_bound(task.residuals, measured.values), measured)
 
 
 def _require_single_rows(task: _Task, method: str) -> None:
     if units := task.residuals.query.large_units:
-        raise QueryRefused(
+        raise refusal(
+            "single_rows_only",
             f"the {method} sensitivity is that of single rows, not of {', '.join(units)}",
-            code=f"{method}_unsupported",
-            hint="use refined, residual or local",
         )
 
 
-def _elastic(task: _Task) -> _Found:
+def _elastic(task: _Task) -> _Diagnosis:
     _require_single_rows(task, "elastic")
     query = task.residuals.query
     needed = needed_frequencies(query)
     with task.source.snapshot() as snapshot:
         frequencies = {f: snapshot.scalar(maximum_frequency(f)) for f in needed}
-    return _Found(elastic_sensitivity(query, frequencies, task.weights))
+    return _Diagnosis(elastic_sensitivity(query, frequencies, task.weights))
 
 
-def _smooth(task: _Task) -> _Found:
+def _smooth(task: _Task) -> _Diagnosis:
     _require_single_rows(task, "smooth")
     pattern = recognise(task.residuals.query)
     with task.source.snapshot() as snapshot:
         if isinstance(pattern, Star):
             degree = snapshot.scalar(maximum_degree(pattern))
-            return _Found(star_sensitivity(degree, pattern.size, task.weights))
+            return _Diagnosis(star_sensitivity(degree, pattern.size, task.weights))
         require_simple_graph(snapshot.scalar(irregular_edges(pattern)))
         pairs = [Pair(int(str(a)), int(str(b))) for a, b in snapshot.rows(triangle_pairs(pattern))]
-    return _Found(triangle_sensitivity(pairs, task.weights))
+    return _Diagnosis(triangle_sensitivity(pairs, task.weights))
 
 
-def _global(task: _Task) -> _Found:
+def _global(task: _Task) -> _Diagnosis:
     _require_single_rows(task, "global")
     query = task.residuals.query
     rows = exp.Count(this=exp.Star())
@@ -266,10 +266,10 @@ def _global(task: _Task) -> _Found:
         }
     found = global_sensitivity(query, sizes)
     notes = (f"O(N^{found.exponent}): {found.formula} for tables of N rows",)
-    return _Found(Bound(found.value or Fraction(0)), notes=notes)
+    return _Diagnosis(Bound(found.value or Fraction(0)), notes=notes)
 
 
-_METHODS: dict[str, Callable[[_Task], _Found]] = {
+_METHODS: dict[str, Callable[[_Task], _Diagnosis]] = {
     "refined": _refined,
     "residual": _residual,
     "elastic": _elastic,

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from sqlrs import arguments
 from sqlrs.errors import UsageError
+from sqlrs.measuring.solvable import solvable
 from sqlrs.mechanisms.base import Mechanism
 from sqlrs.owner.picture import draw
 from sqlrs.planning.choose import choose
 from sqlrs.planning.index_hints import index_hints
-from sqlrs.planning.plan import Plan
-from sqlrs.planning.solvable import solvable
+from sqlrs.planning.plan import ResidualPlan
 from sqlrs.query import Atom, Constant, Query
 from sqlrs.residuals.isomorphism import representatives
 from sqlrs.residuals.residual import Residual, Residuals
@@ -82,8 +82,8 @@ class Explanation:
         same = representatives(undecided)
         statements = {r.members for r in same.values()}
         lines = [
-            f"residuals: {len(wanted)} sets of tables, {len(statements)} "
-            f"statement{'s' if len(statements) != 1 else ''} to run"
+            f"residuals: {len(wanted)} set{'s' if len(wanted) != 1 else ''} of tables, "
+            f"{len(statements)} statement{'s' if len(statements) != 1 else ''} to run"
         ]
         for members in sorted(wanted, key=lambda m: (len(m), sorted(m))):
             residual = self.residuals.of(members)
@@ -106,7 +106,7 @@ class Explanation:
         plan = self._plan(residual)
         return [f"{head}: {plan.name}", *(f"      {line}" for line in plan.lines())]
 
-    def _plan(self, residual: Residual) -> Plan:
+    def _plan(self, residual: Residual) -> ResidualPlan:
         return choose(residual, None, how=self.plan)
 
     def _predicate_lines(self) -> list[str]:

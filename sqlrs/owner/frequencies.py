@@ -7,7 +7,7 @@ from sqlglot import exp
 
 from sqlrs.catalog import Table
 from sqlrs.sensitivity.elastic import Frequency
-from sqlrs.sensitivity.smooth import Star, Triangle
+from sqlrs.sensitivity.exact_smooth import Star, Triangle
 from sqlrs.templates import template
 from sqlrs.trees.build import table_of
 from sqlrs.trees.identifiers import column, identifier

@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from sqlrs import arguments, dialects
 from sqlrs.errors import UsageError
 from sqlrs.planning.choose import choose
-from sqlrs.planning.external import Solved
+from sqlrs.planning.external_plans import Solved
 from sqlrs.residuals.isomorphism import representatives
 from sqlrs.residuals.residual import Residuals
 from sqlrs.sensitivity.refined import reached
 from sqlrs.sql.write import statement_of
-
-"""Those that statements are written in."""
 
 
 @dataclass(frozen=True)

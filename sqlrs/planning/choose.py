@@ -2,32 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from typing import NamedTuple
 
-from sqlglot import exp
-
-from sqlrs.compiler.conditions import reads_values_only
+from sqlrs.compiler.forms import tells_equal_values_apart
 from sqlrs.errors import UsageError
-from sqlrs.planning.external import DEFAULT_SOLVER_SECONDS, external_plan
+from sqlrs.planning.external_plans import DEFAULT_SOLVER_SECONDS, external_plan
 from sqlrs.planning.inclusion_exclusion import Planner, Sum
 from sqlrs.planning.passing import passed
-from sqlrs.planning.plan import HOW, Factorised, Plain, Plan, Pruned, table_names
+from sqlrs.planning.plan import HOW, Factorised, Plain, Pruned, ResidualPlan, table_names
 from sqlrs.planning.problem import Problem
 from sqlrs.planning.prune import prune
 from sqlrs.planning.separate import reduced, separate
-from sqlrs.planning.statistics import Statistics
 from sqlrs.planning.symmetry import ordered
+from sqlrs.planning.table_statistics import Statistics
 from sqlrs.residuals.residual import Residual
-from sqlrs.values import behave_alike
 
 # Below this cost, about a hundredth of a second, there is nothing to gain from another plan.
 _QUICK = 200_000.0
 
-# Another way to the same largest count, None where it does not apply, and what it does.
-Rewrite = tuple[Callable[[Problem, Planner], Sum | None], str]
-REWRITES: tuple[Rewrite, ...] = (
-    (ordered, "; of exchangeable variables the first is the most frequent"),
-    (passed, "; rows beyond a value are a running sum"),
+
+class Rewrite(NamedTuple):
+    """Another way to the same largest count, None where it does not apply, and what it does.
+
+    ``quick``: it is tried even where there is hardly anything to gain.
+    """
+
+    way: Callable[[Problem, Planner], Sum | None]
+    does: str = ""
+    quick: bool = False
+
+
+REWRITES = (
+    Rewrite(separate, quick=True),
+    Rewrite(ordered, "; of exchangeable variables the first is the most frequent"),
+    Rewrite(passed, "; rows beyond a value are a running sum"),
 )
 
 
@@ -37,7 +46,7 @@ def choose(
     *,
     how: str = "auto",
     solver_seconds: float = DEFAULT_SOLVER_SECONDS,
-) -> Plan:
+) -> ResidualPlan:
     """The plan for a residual; ``how`` forces one. Statistics guide the choice, never the value.
 
     Where a residual has external variables, its shape alone decides the plan.
@@ -48,15 +57,22 @@ def choose(
         return external_plan(residual, solver_seconds)
     if how == "plain":
         return Plain(residual)
-    if _reads_form(residual):
+    if any(map(tells_equal_values_apart, residual.generals)):
         return Plain(residual, reason="a condition can tell equal values apart: none are grouped")
+    return _factorised_or_pruned(residual, statistics, how)
+
+
+def _factorised_or_pruned(
+    residual: Residual, statistics: Statistics | None, how: str
+) -> ResidualPlan:
+    """The cheapest way to count every group, or bounds that leave few groups to be counted."""
     planner = Planner(statistics or Statistics())
     problem = reduced(Problem.of(residual))
     total = planner.exact(problem, thorough=statistics is not None)
-    total, _ = _cheapest(total, ((separate, ""),), problem, planner)
+    total, _ = _cheapest(total, problem, planner, quick=True)
     if how == "auto" and total.cost <= _QUICK:
         return Factorised(residual, total, reason="quick as it is")
-    total, saving = _cheapest(total, REWRITES, problem, planner)
+    total, saving = _cheapest(total, problem, planner, quick=False)
     if how == "factorised":
         return Factorised(residual, total)
     pruning = prune(problem, planner, table_names(residual))
@@ -71,30 +87,15 @@ def choose(
     return Pruned(residual, pruning, reason=reason)
 
 
-def _cheapest(
-    total: Sum, rewrites: Sequence[Rewrite], problem: Problem, planner: Planner
-) -> tuple[Sum, str]:
-    """The cheapest of a way and its rewrites, and why it is."""
+def _cheapest(total: Sum, problem: Problem, planner: Planner, *, quick: bool) -> tuple[Sum, str]:
+    """The cheapest of a way and its rewrites of one kind, and why it is."""
     saving = ""
-    for rewrite, why in rewrites:
-        other = rewrite(problem, planner)
-        if other is not None and other.cost < total.cost:
-            total, saving = other, why
+    for rewrite in REWRITES:
+        if rewrite.quick is quick:
+            other = rewrite.way(problem, planner)
+            if other is not None and other.cost < total.cost:
+                total, saving = other, rewrite.does
     return total, saving
-
-
-def _reads_form(residual: Residual) -> bool:
-    """Whether a predicate may differ on values that are equal (0.0 and -0.0, 1.0 and 1.00).
-
-    Grouping keeps one of several equal values, so a condition on groups would be a condition on
-    whichever row came first.
-    """
-    return any(
-        isinstance(p.condition, exp.Expr)
-        and not reads_values_only(p.condition)
-        and not all(behave_alike([v.type]) for v in p.variables)
-        for p in residual.generals
-    )
 
 
 def _no_pruning(residual: Residual) -> str:

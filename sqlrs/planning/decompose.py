@@ -14,8 +14,8 @@ from sqlrs.planning.estimate import Mask
 from sqlrs.planning.join_order import cheapest
 from sqlrs.planning.parts import Part, PartInput, Parts
 from sqlrs.planning.problem import Problem
-from sqlrs.planning.statistics import Statistics
 from sqlrs.planning.structure import Structure, numbered
+from sqlrs.planning.table_statistics import Statistics
 from sqlrs.query import Inequality, Variable
 
 

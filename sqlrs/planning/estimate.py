@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from sqlrs.planning.leaves import Completions, Leaf, Picked, Ranked, RunningSum
-from sqlrs.planning.statistics import Repetition, Statistics
+from sqlrs.planning.table_statistics import Repetition, Statistics
 from sqlrs.query import Variable
 
 # Costs in units of one row that a hash join puts out.

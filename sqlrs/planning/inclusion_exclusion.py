@@ -13,7 +13,7 @@ from sqlrs.planning.canonical import canonical, twins
 from sqlrs.planning.decompose import Decomposition, decompose
 from sqlrs.planning.leaves import Leaf, merged
 from sqlrs.planning.problem import Equal, Problem, substituted
-from sqlrs.planning.statistics import Statistics
+from sqlrs.planning.table_statistics import Statistics
 from sqlrs.query import Inequality, Variable
 
 # How many terms are worth planning: more where reading all inequalities in bags takes minutes.
@@ -120,6 +120,27 @@ def quotients(
     None if there are far too many.
     """
     kept = problem.inequalities - uncovered
+    signs = _signs(uncovered, kept, _PARTITIONS_A_TERM * most)
+    if signs is None:
+        return None
+    together: dict[object, tuple[int, Problem]] = {}
+    for partition, sign in _up_to_twins(problem, kept, signs):
+        quotient = _quotient(problem, partition, kept)
+        marks = {v: v.name if v in problem.free else None for v in quotient.variables}
+        form = canonical(quotient.leaves, quotient.conditions, marks).form
+        before = together.get(form, (0, quotient))
+        together[form] = (before[0] + sign, before[1])
+    return [(sign, quotient) for sign, quotient in together.values() if sign]
+
+
+def _signs(
+    uncovered: frozenset[Inequality], kept: frozenset[Inequality], most: int
+) -> dict[_Partition, int] | None:
+    """The coefficient of every partition of variables: Π (1 − [x = y]) over ``uncovered``.
+
+    Left out are those in which an inequality that is still to be read cannot hold. None if there
+    are too many.
+    """
     pending = sorted(uncovered, key=lambda p: (p.left, p.right))
     apart = [p.variables for p in (*pending, *kept)]
     signs: dict[_Partition, int] = {frozenset(): 1}
@@ -136,16 +157,9 @@ def quotients(
                 joined = (partition - set(touched)) | {block}
                 grown[joined] = grown.get(joined, 0) - sign
         signs = {partition: sign for partition, sign in grown.items() if sign}
-        if len(signs) > _PARTITIONS_A_TERM * most:
+        if len(signs) > most:
             return None
-    together: dict[object, tuple[int, Problem]] = {}
-    for partition, sign in _up_to_twins(problem, kept, signs):
-        quotient = _quotient(problem, partition, kept)
-        marks = {v: v.name if v in problem.free else None for v in quotient.variables}
-        form = canonical(quotient.leaves, quotient.conditions, marks).form
-        before = together.get(form, (0, quotient))
-        together[form] = (before[0] + sign, before[1])
-    return [(sign, quotient) for sign, quotient in together.values() if sign]
+    return signs
 
 
 def _up_to_twins(

@@ -6,7 +6,7 @@ evaluated. docs/proofs/plans.md has the proof.
 
 from __future__ import annotations
 
-from sqlrs.planning.statistics import Statistics
+from sqlrs.planning.table_statistics import Statistics
 from sqlrs.query import Atom, Variable
 from sqlrs.residuals.residual import Residual
 

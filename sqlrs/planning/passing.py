@@ -15,7 +15,7 @@ from sqlrs.planning.estimate import GROUP, GROUP_ROW, STEP
 from sqlrs.planning.inclusion_exclusion import Planner, Sum
 from sqlrs.planning.leaves import Leaf, Passing, RunningSum, TableRows
 from sqlrs.planning.problem import Problem
-from sqlrs.planning.statistics import Statistics
+from sqlrs.planning.table_statistics import Statistics
 from sqlrs.query import Comparison, Variable
 from sqlrs.values import sort_alike
 

@@ -18,7 +18,7 @@ from sqlrs.trees.predicates import predicate_text
 HOW = ("auto", "plain", "factorised", "pruned")
 
 
-class Plan(Protocol):
+class ResidualPlan(Protocol):
     """How one residual is evaluated. Every plan of a residual yields the identical number."""
 
     @property

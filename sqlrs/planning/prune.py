@@ -9,14 +9,15 @@ still many, further levels bound pairs, triples and so on. docs/proofs/plans.md 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
+from sqlrs.planning.bounding import bounding, cheap_bound, connected
 from sqlrs.planning.inclusion_exclusion import Planner, Sum
-from sqlrs.planning.leaves import Completions, Leaf, Picked, TableRows, completed
+from sqlrs.planning.leaves import Picked
 from sqlrs.planning.problem import Problem
-from sqlrs.planning.statistics import Statistics
+from sqlrs.planning.table_statistics import Statistics
 from sqlrs.query import Variable
 from sqlrs.trees.naming import column_names, free_name
 
@@ -25,7 +26,6 @@ SEEDS = 8
 _FEW_SURVIVORS = 32.0
 _EVEN, _UNEVEN = 1.1, 1.5
 _WORTH_A_LEVEL = 0.5
-_WORTH_DROPPING = 0.2
 
 
 @dataclass(frozen=True)
@@ -80,84 +80,92 @@ def prune(problem: Problem, planner: Planner, reserved: frozenset[str]) -> Pruni
     """The pruned evaluation of a problem, or None where there is no group to rule out."""
     if not problem.free or problem.output is not None:
         return None
-    names = _Names(problem, reserved, planner.statistics)
     telling = [v for v in sorted(problem.free) if connected(bounding(problem, [v]).leaves)]
     if not telling:
         return None
-    bounds = {v: _cheap_bound(problem, v, planner) for v in telling}
-    first = min(bounds, key=lambda v: bounds[v].cost)
-    exact = planner.exact(problem.restricted([names.seeds([first])]))
-    chain, seeding, seeded = [first], [bounds[first]], exact
-    while len(chain) < len(problem.free) - 1:
-        found = _deeper(problem, planner, names, chain)
-        if found is None or found[1].cost + found[2].cost > _WORTH_A_LEVEL * seeded.cost:
-            break
-        chain.append(found[0])
-        seeding.append(found[1])
-        seeded = found[2]
-    limit = bounds[first].cost + exact.cost
-    sides = [
-        Side(v, bound, names.survivors([v]))
-        for v, bound in bounds.items()
-        if v != first and bound.cost <= limit
-    ]
-    levels = []
-    for depth, seed_bound in enumerate(seeding, 1):
-        variables = chain[:depth]
-        surviving = seed_bound
-        if depth > 1:
-            thin = [names.survivors(chain[: depth - 1])]
-            thin += [side.survivors for side in sides if side.variable == variables[-1]]
-            surviving = planner.bound(bounding(problem, variables).restricted(thin))
-        levels.append(
-            Level(
-                tuple(variables),
-                seed_bound,
-                surviving,
-                names.seeds(variables),
-                names.survivors(variables),
-            )
+    bounds = {v: cheap_bound(problem, v, planner) for v in telling}
+    return _Pruner(problem, planner, _Names(problem, reserved, planner.statistics)).prune(bounds)
+
+
+@dataclass(frozen=True)
+class _Chain:
+    """The variables of the levels, the bounds of the seeds of each, and what is left of these."""
+
+    variables: tuple[Variable, ...]
+    seeding: tuple[Sum, ...]
+    seeded: Sum
+
+
+@dataclass(frozen=True)
+class _Pruner:
+    """One problem on its way to a pruning: the first level, deeper ones, other sides, the rest."""
+
+    problem: Problem
+    planner: Planner
+    names: _Names
+
+    def prune(self, bounds: Mapping[Variable, Sum]) -> Pruning:
+        """The pruning whose first level has the cheapest of these bounds."""
+        first = min(bounds, key=lambda v: bounds[v].cost)
+        start = _Chain((first,), (bounds[first],), self._evaluated([self.names.seeds([first])]))
+        limit = bounds[first].cost + start.seeded.cost
+        sides = tuple(
+            Side(v, bound, self.names.survivors([v]))
+            for v, bound in bounds.items()
+            if v != first and bound.cost <= limit
         )
-    last = [levels[-1].survivors, *(s.survivors for s in sides if s.variable not in chain)]
-    rest = planner.exact(problem.restricted(last))
-    return Pruning(tuple(levels), tuple(sides), seeded, rest, SEEDS)
+        chain = self._deepened(start)
+        levels = tuple(self._level(chain, depth, sides) for depth in range(len(chain.variables)))
+        others = (side.survivors for side in sides if side.variable not in chain.variables)
+        rest = self._evaluated([levels[-1].survivors, *others])
+        return Pruning(levels, sides, chain.seeded, rest, SEEDS)
 
+    def _deepened(self, chain: _Chain) -> _Chain:
+        """The chain with further levels, as long as each saves enough."""
+        while len(chain.variables) < len(self.problem.free) - 1:
+            deeper = self._deeper(chain)
+            if deeper is None:
+                break
+            cost = deeper.seeding[-1].cost + deeper.seeded.cost
+            if cost > _WORTH_A_LEVEL * chain.seeded.cost:
+                break
+            chain = deeper
+        return chain
 
-def _cheap_bound(problem: Problem, variable: Variable, planner: Planner) -> Sum:
-    """A bound for each value of one variable, without the leaves that cost more than they rule out.
-
-    A leaf with a key, all of whose variables others hold, counts a combination once or not at all.
-    """
-    best = planner.bound(bounding(problem, [variable]))
-    while True:
-        leaves = best.problem.leaves
+    def _deeper(self, chain: _Chain) -> _Chain | None:
+        """The chain with the variable that makes the best next level, None if there is none."""
+        seeds = self.names.seeds(chain.variables)
         options = []
-        for leaf in leaves:
-            rest = tuple(other for other in leaves if other is not leaf)
-            held = frozenset[Variable]().union(*(other.variables for other in rest))
-            if leaf.keys and leaf.variables <= held and connected(rest):
-                options.append(planner.bound(replace(best.problem, leaves=rest)))
-        cheapest = min(options, key=lambda total: total.cost, default=None)
-        if cheapest is None or cheapest.cost > _WORTH_DROPPING * best.cost:
-            return best
-        best = cheapest
+        for variable in sorted(self.problem.free.difference(chain.variables)):
+            longer = bounding(self.problem, [*chain.variables, variable])
+            if connected(longer.leaves):
+                options.append((self.planner.bound(longer.restricted([seeds])), variable))
+        if not options:
+            return None
+        bound, variable = min(options, key=lambda option: option[0].cost)
+        variables = (*chain.variables, variable)
+        seeded = self._evaluated([self.names.seeds(variables)])
+        return _Chain(variables, (*chain.seeding, bound), seeded)
 
+    def _level(self, chain: _Chain, depth: int, sides: Sequence[Side]) -> Level:
+        """One level: below the seeds as the chain has it, below the survivors as they are thin."""
+        variables = chain.variables[: depth + 1]
+        surviving = chain.seeding[depth]
+        if depth:
+            thin = [self.names.survivors(variables[:-1])]
+            thin += [side.survivors for side in sides if side.variable == variables[-1]]
+            surviving = self.planner.bound(bounding(self.problem, variables).restricted(thin))
+        return Level(
+            variables,
+            chain.seeding[depth],
+            surviving,
+            self.names.seeds(variables),
+            self.names.survivors(variables),
+        )
 
-def _deeper(
-    problem: Problem, planner: Planner, names: _Names, chain: Sequence[Variable]
-) -> tuple[Variable, Sum, Sum] | None:
-    """The variable that makes the best next level, its bound, and what is then left to evaluate."""
-    options = []
-    for variable in sorted(problem.free - set(chain)):
-        longer = bounding(problem, [*chain, variable])
-        if connected(longer.leaves):
-            bound = planner.bound(longer.restricted([names.seeds(chain)]))
-            options.append((bound, variable))
-    if not options:
-        return None
-    bound, variable = min(options, key=lambda option: option[0].cost)
-    seeds = names.seeds([*chain, variable])
-    return variable, bound, planner.exact(problem.restricted([seeds]))
+    def _evaluated(self, picked: Sequence[Picked]) -> Sum:
+        """The problem for the picked values alone, exactly."""
+        return self.planner.exact(self.problem.restricted(picked))
 
 
 class _Names:
@@ -197,37 +205,3 @@ class _Names:
                     share = min(max((_UNEVEN - skew) / (_UNEVEN - _EVEN), 0.0), 1.0)
                     found = min(found, share * repetition.distinct)
         return found
-
-
-def connected(leaves: Sequence[Leaf]) -> bool:
-    """Whether common variables connect all leaves; a product of parts bounds next to nothing."""
-    remaining = list(leaves[1:])
-    known = leaves[0].variables
-    while near := [leaf for leaf in remaining if not known.isdisjoint(leaf.variables)]:
-        known = known.union(*(leaf.variables for leaf in near))
-        remaining = [leaf for leaf in remaining if leaf not in near]
-    return not remaining
-
-
-def bounding(problem: Problem, variables: Iterable[Variable]) -> Problem:
-    """A problem of which the value bounds all groups with one value of ``variables``.
-
-    Each leaf gives up the other free variables and counts their most frequent values instead; a
-    leaf with a key and nothing left counts at most once and goes.
-    """
-    kept_free = frozenset(variables)
-    others = problem.free - kept_free
-    leaves = []
-    for leaf in problem.leaves:
-        kept = tuple((c, v) for c, v in leaf.columns if v not in others)
-        if len(kept) == len(leaf.columns):
-            leaves.append(leaf)
-        elif kept or not leaf.keys:
-            assert isinstance(leaf, TableRows | Completions)
-            leaves.append(completed(leaf, kept))
-    return Problem(
-        leaves=tuple(leaves),
-        free=kept_free,
-        inequalities=frozenset(p for p in problem.inequalities if p.variables.isdisjoint(others)),
-        others=tuple(c for c in problem.others if c.variables.isdisjoint(others)),
-    )

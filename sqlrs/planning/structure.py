@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sqlrs.planning.estimate import LeafSize, Mask, mask_of
 from sqlrs.planning.problem import Above, Condition, Problem
-from sqlrs.planning.statistics import Statistics
+from sqlrs.planning.table_statistics import Statistics
 from sqlrs.query import Inequality, Variable
 
 

@@ -18,7 +18,7 @@ from sqlrs.planning.estimate import BUILD, GROUP, GROUP_ROW, PROBE, STEP
 from sqlrs.planning.inclusion_exclusion import Planner, Sum
 from sqlrs.planning.leaves import Leaf, Ranked, Ranks, TableRows
 from sqlrs.planning.problem import Above, Other, Problem
-from sqlrs.planning.statistics import Statistics
+from sqlrs.planning.table_statistics import Statistics
 from sqlrs.query import Inequality, Variable
 from sqlrs.values import sort_alike
 

@@ -13,13 +13,15 @@ from sqlglot import exp
 from sqlrs.catalog import Catalog, Table
 from sqlrs.compiled import Compiled
 from sqlrs.compiler.simplify import Contradiction
-from sqlrs.errors import QueryRefused, UsageError
+from sqlrs.dialects import dialect_named
+from sqlrs.errors import UsageError
 from sqlrs.ledger.base import Kind, check_name
 from sqlrs.noise import DEFAULT_SHAPE, PolyLaplace
 from sqlrs.planning.choose import choose
-from sqlrs.planning.external import Solved
+from sqlrs.planning.external_plans import Solved
 from sqlrs.procedures.facts import Keys, facts_of
 from sqlrs.procedures.programs import Programs
+from sqlrs.refusals import refusal
 from sqlrs.residuals.isomorphism import representatives
 from sqlrs.residuals.residual import Members, Residuals
 from sqlrs.sensitivity.ceiling import turning_point
@@ -33,7 +35,7 @@ from sqlrs.sql.write import statement_of
 # Functions of the schema that are no query; tests compare the list with what is installed.
 RESERVED_NAMES = frozenset(
     """
-    await_durable budget can_change changed check_epsilon coefficients counter fold grant_budget
+    await_durable budget can_change changed check_call coefficients counter fold grant_budget
     grow history horizon noise random_word recorded_units restore_spent smoothness_ratio spend
     spent_units table_facts turning_point weights whole_power
     """.split()  # noqa: SIM905 - so many words are best read as text
@@ -81,7 +83,7 @@ class Definition:
         """
         check_function_name(name)
         check_name(Kind.DATASET, dataset)
-        if catalog.dialect != "postgres":
+        if not dialect_named(catalog.dialect).holds_functions:
             raise UsageError("functions are installed into PostgreSQL", hint="--db postgresql://…")
         settings = settings or Settings()
         compiled = Compiled.of(sql, catalog, settings)
@@ -98,6 +100,11 @@ class Definition:
                 "a function inside the database protects single rows, not "
                 + ", ".join(residuals.query.large_units),
                 hint="ask through sqlrs count or the proxy",
+            )
+        if used := compiled.declared_functions:
+            raise UsageError(
+                f"a function inside the database does not call {', '.join(used)}",
+                hint="it trusts no function from elsewhere; ask through sqlrs count or the proxy",
             )
         recursion = compile_recursion(residuals)
         programs = Programs.of(recursion)
@@ -179,7 +186,8 @@ def _tables(residuals: Residuals) -> tuple[Table, ...]:
             # Such a type's operators lie in a schema where others may create better matches. The
             # catalog writes a schema before the name of every type that is not PostgreSQL's own.
             if "." in atom.table.column(column).type.name:
-                raise QueryRefused(
+                raise refusal(
+                    "unsupported",
                     f"column {atom.table.label}.{column} is not of a type of PostgreSQL's own",
                     hint="a function trusts no operator from elsewhere; ask through sqlrs count",
                 )
@@ -203,7 +211,8 @@ def _least_epsilon(recursion: Recursion, programs: Programs, shape: int) -> Deci
     choices = [Decimal(digits).scaleb(e - 1) for e in range(-6, 3) for digits in range(10, 100)]
     place = bisect_left(choices, True, key=fits)
     if place == len(choices):
-        raise QueryRefused(
+        raise refusal(
+            "unsupported",
             "the query joins too many private tables for a function inside the database",
             hint="ask it through sqlrs count or the proxy, or declare tables public",
         )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
 from decimal import Decimal
 
 import psycopg
@@ -16,15 +15,19 @@ from sqlrs.procedures.definition import Definition, check_function_name
 from sqlrs.procedures.render import Grants, drop_query_script, install_script
 from sqlrs.templates import template
 
-# Raised by sql_templates/procedures/check_roles.sql.
+# Raised by sql_templates/procedures/check_roles.sql and upgrade.sql.
 _UNFIT_ROLE = "RS001"
+_UNFIT_VERSION = "RS002"
 
 Connection = psycopg.Connection[TupleRow]
 
 
 @dataclass(frozen=True)
 class Installed:
-    """One installed function, as the owner sees it."""
+    """One installed function, as the owner sees it.
+
+    ``edition`` is that of the sqlrs that installed it, None before there were editions.
+    """
 
     name: str
     dataset: str
@@ -32,8 +35,8 @@ class Installed:
     shape: int
     least_epsilon: Decimal
     repeats: bool
-    installed_at: datetime
     roles: list[str]
+    edition: str | None
 
 
 @dataclass(frozen=True)
@@ -116,7 +119,7 @@ def connected(url: str) -> Iterator[Connection]:
 
 
 def _failure(error: psycopg.Error) -> SqlrsError:
-    if error.sqlstate == _UNFIT_ROLE:
+    if error.sqlstate in (_UNFIT_ROLE, _UNFIT_VERSION):
         return UsageError(error.diag.message_primary or "", hint=error.diag.message_hint)
     # Nothing of the data is read here, so the server's own words may be shown.
     text = str(error).strip().partition("\n")[0]

@@ -8,41 +8,14 @@ from decimal import Decimal
 
 from psycopg.sql import SQL, Composable, Identifier, Literal
 
-from sqlrs.errors import QueryRefused
 from sqlrs.ledger.base import Kind
 from sqlrs.procedures.definition import RESERVED_NAMES, Definition
+from sqlrs.procedures.schema_parts import MIGRATIONS, OBJECTS, edition
+from sqlrs.refusals import refusal
 from sqlrs.templates import template
 
 DEFAULT_OWNER = "sqlrs_owner"
 
-# In an order in which each object finds those it needs.
-_OBJECTS = (
-    "budgets",
-    "releases",
-    "queries",
-    "recorded_units",
-    "spent_units",
-    "balances",
-    "counter",
-    "grant_budget",
-    "restore_spent",
-    "budget",
-    "history",
-    "check_epsilon",
-    "spend",
-    "await_durable",
-    "random_word",
-    "whole_power",
-    "smoothness_ratio",
-    "grow",
-    "can_change",
-    "weights",
-    "turning_point",
-    "coefficients",
-    "horizon",
-    "fold",
-    "noise",
-)
 # What analysts call beside the counts themselves.
 _FOR_ANALYSTS = frozenset({"budget", "history"})
 _QUOTES = ("$sqlrs$", "$measure$")
@@ -65,7 +38,8 @@ def install_script(definition: Definition, grants: Grants) -> str:
         _text("begin"),
         _filled("owner", owner_text=Literal(grants.owner)),
         _filled("schema", owner_text=Literal(grants.owner)),
-        _roles(definition, grants),
+        _checked("check_roles", definition, grants, roles=_texts(grants.roles)),
+        _checked("check_members", definition, grants),
         *(
             _filled(
                 "read_table",
@@ -81,7 +55,8 @@ def install_script(definition: Definition, grants: Grants) -> str:
             owner_text=Literal(grants.owner),
             inner_functions=_texts(sorted(RESERVED_NAMES - _FOR_ANALYSTS)),
         ),
-        *(_text(name) for name in _OBJECTS),
+        _upgrade(),
+        *(_text(name) for name in OBJECTS),
         _filled(
             "table_facts",
             columns=SQL(template("postgres/columns.sql")),
@@ -98,6 +73,7 @@ def install_script(definition: Definition, grants: Grants) -> str:
             shape=Literal(definition.shape),
             least_epsilon=Literal(definition.least_epsilon),
             repeats=Literal(definition.repeats),
+            edition=Literal(edition()),
         ),
         _text("lock_down"),
         *(
@@ -114,6 +90,20 @@ def drop_query_script(name: str) -> str:
     return _filled("drop_query", function=Identifier(name), name=Literal(name))
 
 
+def _upgrade() -> str:
+    """The steps from whatever version the tables have to the newest."""
+    steps = (
+        _filled("step", version=Literal(version), statements=SQL(_text(f"migrations/{name}")))
+        for version, name in enumerate(MIGRATIONS, start=1)
+    )
+    return _filled(
+        "upgrade",
+        newest=Literal(len(MIGRATIONS)),
+        steps=SQL("\n".join(steps)),
+        edition=Literal(edition()),
+    )
+
+
 def _function(definition: Definition) -> str:
     programs = definition.programs
     measure = definition.measure.sql(dialect="postgres", pretty=True)
@@ -127,6 +117,7 @@ def _function(definition: Definition) -> str:
         shape=Literal(definition.shape),
         least_epsilon=Literal(definition.least_epsilon),
         repeats=Literal(definition.repeats),
+        edition=Literal(edition()),
         facts=Literal(definition.facts),
         measure=SQL(measure),
         steps=_array(programs.steps),
@@ -139,16 +130,17 @@ def _function(definition: Definition) -> str:
     )
     # The text of a query must not be able to end the quotes that it stands in.
     if any(created.count(quote) != 2 for quote in _QUOTES):
-        raise QueryRefused(f"the query holds the text {' or '.join(_QUOTES)}", hint="leave it out")
+        message = f"the query holds the text {' or '.join(_QUOTES)}"
+        raise refusal("unsupported", message, hint="leave it out")
     return created
 
 
-def _roles(definition: Definition, grants: Grants) -> str:
-    """The check that those who are served have no other way to the private tables."""
+def _checked(name: str, definition: Definition, grants: Grants, **parts: Composable) -> str:
+    """A check of roles: nobody who is served, or not meant, has a way to the private tables."""
     private = [table for table in definition.tables if table.private]
     return _filled(
-        "check_roles",
-        roles=_texts(grants.roles),
+        name,
+        **parts,
         owner_text=Literal(grants.owner),
         schemas=_texts(table.schema or "public" for table in private),
         tables=_texts(table.name for table in private),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from sqlrs.proxy.config import ProxyConfig
-    from sqlrs.proxy.run import Embedded, check_config, embedded, serve, serve_file
+    from sqlrs.proxy.run import Embedded, check_config, embedded, serve
     from sqlrs.proxy.users import add_user, remove_user
 
 __all__ = [
@@ -18,12 +18,11 @@ __all__ = [
     "embedded",
     "remove_user",
     "serve",
-    "serve_file",
 ]
 
 _HOMES = {
     "config": ("ProxyConfig",),
-    "run": ("Embedded", "check_config", "embedded", "serve", "serve_file"),
+    "run": ("Embedded", "check_config", "embedded", "serve"),
     "users": ("add_user", "remove_user"),
 }
 

@@ -62,12 +62,23 @@ class ExposedView:
 
 
 @dataclass(frozen=True)
+class ExposedFunction:
+    """A function of the owner's as analysts see it, with PostgreSQL's names of its types."""
+
+    name: str
+    takes: tuple[str, ...]
+    returns: str
+    schema: str = "public"
+
+
+@dataclass(frozen=True)
 class ExposedSchema:
     """All that analysts may name, and the schemas that a bare name is looked up in."""
 
     tables: tuple[ExposedTable, ...]
     views: tuple[ExposedView, ...] = ()
     search_path: tuple[str, ...] = ("public",)
+    functions: tuple[ExposedFunction, ...] = ()
 
     @property
     def relations(self) -> tuple[ExposedTable | ExposedView, ...]:
@@ -76,7 +87,7 @@ class ExposedSchema:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CountOutcome:
     """A released count with its cost: all of it may be shown to the analyst who asked.
 
     ``shown`` is false where the statement's HAVING, LIMIT or OFFSET leaves no row.
@@ -139,7 +150,7 @@ class Backend(Protocol):
         error_bars: Decimal | None,
         cancel: Cancellation,
         hold: Hold = at_once,
-    ) -> Outcome:
+    ) -> CountOutcome:
         """Charge, then answer; a repeat is answered from the record.
 
         ``hold`` is called after the work and before its outcome is recorded, whatever it is: until

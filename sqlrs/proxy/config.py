@@ -1,206 +1,223 @@
-"""The [proxy] part of sqlrs.toml: every key with its default, unknown keys refused."""
+"""The [proxy] part of sqlrs.toml: every key with its default and its meaning."""
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
+from sqlrs.config import Config
 from sqlrs.epsilon import parse_epsilon
-from sqlrs.errors import SqlrsError, UsageError
+from sqlrs.errors import UsageError
 from sqlrs.ledger.base import add
 from sqlrs.proxy.policy.price import AnalystLimits
+from sqlrs.sections import (
+    FILE,
+    SECONDS,
+    TEXT,
+    KeyKind,
+    key,
+    mapped,
+    nested,
+    one_of,
+    read_file,
+    sections_of,
+    whole,
+)
 
-_TLS = ("require", "allow", "off")
+_FIRST_LIMITS = AnalystLimits(Decimal("0.1"), Decimal(1))
+_LOCAL = ("127.0.0.1", "::1", "localhost")
+
+COUNT = whole(1)
+PORT = whole(0, 65_535)
+
+
+def _epsilon(name: str, value: object) -> Decimal:
+    try:
+        return parse_epsilon(value)  # type: ignore[arg-type]  # it refuses all others
+    except UsageError as problem:
+        raise UsageError(f"{name}: {problem.message}", hint=problem.hint) from None
+
+
+EPSILON = KeyKind("ε, as a text or a number", _epsilon)
+
+
+def _not_negative(name: str, value: object) -> float:
+    return 0.0 if value == 0 and value is not False else SECONDS.read(name, value)
+
+
+SECONDS_OR_NONE = KeyKind("seconds, or 0", _not_negative)
+
+
+def _database(name: str, value: object) -> str:
+    found = TEXT.read(name, value)
+    if not found or found.startswith("template") or found == "postgres":
+        raise UsageError(f"{name} cannot be {found!r}")
+    return found
+
+
+DATABASE = KeyKind("text", _database)
 
 
 @dataclass(frozen=True)
 class Limits:
     """[proxy.limits]: what one client, one address or all together may take. Times in seconds."""
 
-    connections: int = 300
-    connections_per_analyst: int = 60
-    handshakes_per_address: int = 50
-    message_bytes: int = 1_048_576
-    statement_characters: int = 65_536
-    prepared_statements: int = 500
-    prepared_bytes: int = 1_048_576
-    statements_per_second: float = 400.0
-    statement_burst: int = 800
-    failures_per_minute: int = 10
-    failures_per_address: int = 200
-    failures_in_all: int = 1000
-    authentication_seconds: float = 10.0
-    message_seconds: float = 30.0
-    send_seconds: float = 30.0
-    idle_seconds: float = 3600.0
-    query_seconds: float = 600.0
-    catalog_seconds: float = 30.0
-    reading_seconds: float = 10.0
-    history_rows: int = 1000
-    shadow_megabytes: int = 64
-    public_rows: int = 10_000
+    connections: int = key(COUNT, 300, "Authenticated connections in all.")
+    connections_per_analyst: int = key(COUNT, 60, "Authenticated connections of one analyst.")
+    handshakes_per_address: int = key(
+        COUNT, 50, "Connections of one address that are not authenticated yet."
+    )
+    message_bytes: int = key(
+        COUNT, 1_048_576, "The longest message; a longer one ends the connection before it is read."
+    )
+    statement_characters: int = key(COUNT, 65_536, "The longest statement.")
+    prepared_statements: int = key(COUNT, 500, "Per connection, and as many portals.")
+    prepared_bytes: int = key(COUNT, 1_048_576, "Per connection, the texts of both together.")
+    statements_per_second: float = key(
+        KeyKind("number above 0", SECONDS.read),
+        400.0,
+        "Per analyst, over time: each Query, Parse, Bind, Describe and Execute counts.",
+    )
+    statement_burst: int = key(COUNT, 800, "Per analyst, at once.")
+    failures_per_minute: int = key(
+        COUNT,
+        10,
+        "Wrong passwords for one user from one address; then this pair is refused for a while.",
+    )
+    failures_per_address: int = key(
+        COUNT, 200, "Wrong passwords from one address (of IPv6: one /64) a minute, for all users."
+    )
+    failures_in_all: int = key(COUNT, 1000, "Wrong passwords a minute from everywhere.")
+    authentication_seconds: float = key(SECONDS, 10.0, "From connect to authenticated.")
+    message_seconds: float = key(SECONDS, 30.0, "From the first to the last byte of a message.")
+    send_seconds: float = key(SECONDS, 30.0, "How long a client may leave its answers unread.")
+    idle_seconds: float = key(SECONDS, 3600.0, "Between two messages.")
+    query_seconds: float = key(SECONDS, 600.0, "Of a count; `statement_timeout` can shorten it.")
+    catalog_seconds: float = key(SECONDS, 30.0, "Of a statement in the shadow.")
+    reading_seconds: float = key(
+        SECONDS, 10.0, "Of reading one text: parsing, deciding and compiling."
+    )
+    history_rows: int = key(
+        COUNT,
+        1000,
+        "The newest rows in `sqlrs.history`, of each statement the first 2000 characters.",
+    )
+    shadow_megabytes: int = key(
+        COUNT, 64, "Memory of one process of the shadow; there is one for each connection."
+    )
+    public_rows: int = key(COUNT, 10_000, "Rows of one reading of public tables.")
+
+
+@dataclass(frozen=True)
+class Epsilons:
+    """[proxy.default] and [proxy.analysts.NAME]: what is left out is said by whoever stands above.
+
+    Above an analyst stands [proxy.default], above that ε 0.1, at most 1, without error bars.
+    """
+
+    epsilon: Decimal | None = key(EPSILON, None, "The ε of a count where nothing was `SET`.")
+    max_epsilon: Decimal | None = key(
+        EPSILON, None, "The most that a count and its error bars cost together."
+    )
+    error_bars: Decimal | None = key(EPSILON, None, "The ε of error bars where nothing was `SET`.")
+
+    def over(self, name: str, above: AnalystLimits) -> AnalystLimits:
+        """The limits that these keys of the section ``name`` make of those above."""
+        maximum = self.max_epsilon or above.max_epsilon
+        epsilon = self.epsilon or min(above.default_epsilon, maximum)
+        bars = self.error_bars or above.default_error_bars
+        if add(epsilon, bars or Decimal(0)) > maximum:
+            raise UsageError(f"{name}: epsilon and error_bars together are at most max_epsilon")
+        return AnalystLimits(epsilon, maximum, bars)
 
 
 @dataclass(frozen=True)
 class ProxyConfig:
     """[proxy]: where to listen, who may connect, and how answers are given."""
 
-    listen: str = "127.0.0.1"
-    port: int = 6432
-    database: str = "sqlrs"
-    users: Path = Path("users.toml")
-    tls: str = "require"
-    tls_certificate: Path | None = None
-    tls_key: Path | None = None
-    status_listen: str = "127.0.0.1"
-    status_port: int | None = None
-    state_directory: Path | None = None
-    postgres_binaries: Path | None = None
-    workers: int = 4
-    readers: int = 3
-    counts_per_analyst: int = 2
-    latency_grid: float = 0.0
-    shutdown_seconds: float = 30.0
-    log_level: str = "info"
-    limits: Limits = field(default_factory=Limits)
-    default: AnalystLimits = field(
-        default_factory=lambda: AnalystLimits(Decimal("0.1"), Decimal(1))
+    listen: str = key(TEXT, "127.0.0.1", "The address to listen on.")
+    port: int = key(PORT, 6432, "The port for clients; 0 takes a free one.", "--port")
+    database: str = key(
+        DATABASE, "sqlrs", "The name that clients connect to (the user's own name works too)."
     )
-    analysts: Mapping[str, AnalystLimits] = field(default_factory=dict)
+    users: Path = key(
+        FILE,
+        Path("users.toml"),
+        "The file of SCRAM verifiers, written by `sqlrs user add`.",
+        "--users",
+        relative=True,
+    )
+    tls: str = key(
+        one_of("require", "allow", "off"), "require", "`off` only on this machine's own address."
+    )
+    tls_certificate: Path | None = key(
+        FILE, None, "A PEM file. Without it a self-signed certificate is made.", relative=True
+    )
+    tls_key: Path | None = key(FILE, None, "The key of `tls_certificate`, PEM.", relative=True)
+    status_listen: str = key(TEXT, "127.0.0.1", "The address of `/healthz` and `/metrics`.")
+    status_port: int | None = key(PORT, None, "Their port; without it there are none.")
+    state_directory: Path | None = key(
+        FILE,
+        None,
+        "Keeps the made certificate over restarts; without it each start makes a new one.",
+        relative=True,
+    )
+    postgres_binaries: Path | None = key(
+        FILE,
+        None,
+        "The folder of `postgres` and `initdb` for the shadow; found without it.",
+        relative=True,
+    )
+    workers: int = key(COUNT, 4, "Counts that run at a time.")
+    readers: int = key(
+        whole(2), 3, "Processes that read SQL; one analyst has at most half of them at a time."
+    )
+    counts_per_analyst: int = key(COUNT, 2, "Counts of one analyst that run at a time; more wait.")
+    latency_grid: float = key(
+        SECONDS_OR_NONE, 0.0, "Answers come at multiples of it. 0 switches it off."
+    )
+    shutdown_seconds: float = key(
+        SECONDS_OR_NONE, 30.0, "How long running counts may finish after SIGTERM."
+    )
+    log_level: str = key(
+        one_of("debug", "info", "warning", "error"), "info", "The least that is logged."
+    )
+    limits: Limits = key(nested(Limits), Limits(), "What clients may take.", inner=Limits)
+    default: Epsilons = key(
+        nested(Epsilons),
+        Epsilons(),
+        "The ε of every analyst; without it 0.1, at most 1, and no error bars.",
+        inner=Epsilons,
+    )
+    analysts: Mapping[str, Epsilons] = key(
+        mapped(nested(Epsilons), "sections by name"),
+        {},
+        "The ε of one analyst; what is left out stands in `[proxy.default]`.",
+        inner=Epsilons,
+    )
 
     @classmethod
     def read(cls, path: Path) -> ProxyConfig:
-        """The [proxy] section of the file; paths in it are relative to the file."""
-        try:
-            document = tomllib.loads(path.read_text(encoding="utf-8"))
-        except OSError as error:
-            raise UsageError(f"cannot read {path}: {error.strerror}") from None
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise UsageError(f"{path} is not TOML: {error}") from None
-        section = document.get("proxy", {})
-        if not isinstance(section, dict):
-            raise UsageError(f"{path}: proxy must be a section", hint="write [proxy]")
-        return cls.of(section, path.parent)
-
-    @classmethod
-    def of(cls, section: Mapping[str, Any], folder: Path) -> ProxyConfig:
-        """The configuration that a section says, checked as a whole."""
-        values = {"users": "users.toml", **section}
-        values["limits"] = _build(Limits, "proxy.limits", _table(values, "limits"))
-        default = _analyst("proxy.default", _table(values, "default"), cls().default)
-        values["default"] = default
-        values["analysts"] = {
-            name: _analyst(
-                f"proxy.analysts.{name}", _as_table(f"proxy.analysts.{name}", own), default
-            )
-            for name, own in _table(values, "analysts").items()
-        }
-        for name in ("users", "tls_certificate", "tls_key", "state_directory", "postgres_binaries"):
-            if isinstance(values.get(name), str):
-                values[name] = folder / values[name]
-        config: ProxyConfig = _build(cls, "proxy", values)
+        """The [proxy] section of the file, checked as a whole."""
+        config = read_file(path, "proxy", cls, *sections_of("data", Config))
         config.check()
         return config
 
     def check(self) -> None:
-        """Refuse values that contradict each other or make no sense."""
-        if self.tls not in _TLS:
-            raise UsageError(f"proxy.tls is {self.tls!r}", hint=f"one of {', '.join(_TLS)}")
+        """Refuse values that contradict each other."""
         if (self.tls_certificate is None) != (self.tls_key is None):
             raise UsageError("proxy.tls_certificate and proxy.tls_key go together")
-        if self.tls == "off" and self.listen not in ("127.0.0.1", "::1", "localhost"):
+        if self.tls == "off" and self.listen not in _LOCAL:
             raise UsageError(
                 "without TLS the proxy listens on this machine only",
                 hint='set proxy.listen = "127.0.0.1" or proxy.tls = "require"',
             )
-        ports = {"port": self.port, "status_port": self.status_port}
-        for name, port in ports.items():
-            if port is not None and not 0 <= port <= 65535:
-                raise UsageError(f"proxy.{name} is not a port")
-        if self.log_level not in ("debug", "info", "warning", "error"):
-            raise UsageError("proxy.log_level is debug, info, warning or error")
-        if self.latency_grid < 0 or self.shutdown_seconds < 0:
-            raise UsageError("proxy.latency_grid and proxy.shutdown_seconds are not negative")
-        if self.readers < 2:
-            raise UsageError("proxy.readers is at least 2, or one analyst could take them all")
-        if self.workers < 1 or self.counts_per_analyst < 1:
-            raise UsageError("proxy.workers and proxy.counts_per_analyst are at least 1")
-        if not self.database or self.database.startswith("template") or self.database == "postgres":
-            raise UsageError(f"proxy.database cannot be {self.database!r}")
-        for entry in fields(self.limits):
-            if getattr(self.limits, entry.name) <= 0:
-                raise UsageError(f"proxy.limits.{entry.name} must be greater than zero")
+        for name in ("", *self.analysts):
+            self.analyst(name)
 
     def analyst(self, name: str) -> AnalystLimits:
         """The limits of one analyst."""
-        return self.analysts.get(name, self.default)
-
-
-def _table(values: dict[str, Any], name: str) -> dict[str, Any]:
-    return _as_table(f"proxy.{name}", values.get(name, {}))
-
-
-def _as_table(name: str, value: object) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise UsageError(f"{name} must be a section", hint=f"write [{name}]")
-    return value
-
-
-def _build(kind: type[Any], section: str, values: dict[str, Any]) -> Any:
-    known = {entry.name: entry for entry in fields(kind)}
-    for name in sorted(set(values) - set(known)):
-        raise UsageError(
-            f"[{section}] has no key {name!r}", hint=f"the keys are {', '.join(sorted(known))}"
-        )
-    return kind(
-        **{
-            name: _coerced(f"{section}.{name}", str(known[name].type), v)
-            for name, v in values.items()
-        }
-    )
-
-
-_KINDS: dict[str, tuple[type, ...]] = {
-    "int": (int,),
-    "int | None": (int,),
-    "float": (int, float),
-    "str": (str,),
-    "Path": (Path,),
-    "Path | None": (Path,),
-}
-
-
-def _coerced(name: str, kind: str, value: Any) -> Any:
-    allowed = _KINDS.get(kind)
-    if allowed is None:
-        return value
-    if not isinstance(value, allowed) or isinstance(value, bool):
-        raise UsageError(f"{name} has a value of the wrong kind")
-    return float(str(value)) if kind == "float" else value
-
-
-def _analyst(section: str, values: dict[str, Any], fallback: AnalystLimits) -> AnalystLimits:
-    known = ("epsilon", "max_epsilon", "error_bars")
-    for name in sorted(set(values) - set(known)):
-        raise UsageError(
-            f"[{section}] has no key {name!r}", hint=f"the keys are {', '.join(known)}"
-        )
-
-    def read(name: str, otherwise: Decimal | None) -> Decimal | None:
-        if name not in values:
-            return otherwise
-        try:
-            return parse_epsilon(values[name])
-        except SqlrsError as problem:
-            raise UsageError(f"{section}.{name}: {problem.message}", hint=problem.hint) from None
-
-    maximum = read("max_epsilon", fallback.max_epsilon) or fallback.max_epsilon
-    epsilon = read("epsilon", min(fallback.default_epsilon, maximum)) or fallback.default_epsilon
-    bars = read("error_bars", fallback.default_error_bars)
-    if add(epsilon, bars or Decimal(0)) > maximum:
-        raise UsageError(f"{section}: epsilon and error_bars together are at most max_epsilon")
-    return AnalystLimits(epsilon, maximum, bars)
+        common = self.default.over("proxy.default", _FIRST_LIMITS)
+        return self.analysts.get(name, Epsilons()).over(f"proxy.analysts.{name}", common)

@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 
 from sqlrs.errors import EngineFailed, Interrupted, SqlrsError
 from sqlrs.proxy import effects
-from sqlrs.proxy.counting import Counting
+from sqlrs.proxy.count_in_flight import Counting
 from sqlrs.proxy.greeting import Greeting, shadow_settings
 from sqlrs.proxy.logs import log
-from sqlrs.proxy.policy.decisions import Plan
+from sqlrs.proxy.policy.decisions import Decision
 from sqlrs.proxy.policy.gates import TooMany
 from sqlrs.proxy.protocol.codec import Frame, FrameBuffer, ProtocolViolation, pack
 from sqlrs.proxy.protocol.handshake import Authenticated
@@ -29,7 +29,7 @@ from sqlrs.proxy.protocol.replies import (
     report_fields,
 )
 from sqlrs.proxy.protocol.wire import SlowClient, Wire
-from sqlrs.proxy.reading import Reading
+from sqlrs.proxy.reading_in_flight import ReadingInFlight
 from sqlrs.proxy.service import Service, failed
 from sqlrs.proxy.session import Session, Steps
 from sqlrs.proxy.shadow.client import ShadowConnection, ShadowLost, ShadowRefused
@@ -37,6 +37,8 @@ from sqlrs.proxy.worker import Written
 
 _Result = TypeVar("_Result")
 
+# How many rows are forwarded before others have their turn: about a millisecond's work.
+_ROWS_AT_ONCE = 64
 _CANCELLED = "canceling statement due to user request"
 _SHUTTING_DOWN = "terminating connection: the proxy is shutting down"
 _STOPPED = fatal("57P01", _SHUTTING_DOWN)
@@ -51,7 +53,7 @@ class Connection:
         self._service = service
         self._wire = wire
         self._shadow: ShadowConnection | None = None
-        self._counting: Counting | Reading | None = None
+        self._counting: Counting | ReadingInFlight | None = None
         self._reading: asyncio.Task[Any] | None = None
         self._asking_shadow = False
         self._busy = False
@@ -163,6 +165,9 @@ class Connection:
                 continue
             self._busy = True
             try:
+                await self._service.steps.step(self.analyst)
+                if session.ignores(frame):
+                    continue
                 if not await self._perform(session.handle(decode(frame))):
                     return
             finally:
@@ -212,7 +217,8 @@ class Connection:
                 return await self._backend(self._service.backend.remaining, self.analyst)
             case effects.History():
                 rows = self._service.config.limits.history_rows
-                return await self._backend(self._service.backend.history, self.analyst, rows)
+                async with self._service.journal(self.analyst):
+                    return await self._backend(self._service.backend.history, self.analyst, rows)
         return None
 
     def _reply(self, data: bytes) -> None:
@@ -222,7 +228,7 @@ class Connection:
             log("refused", analyst=self.analyst, sqlstate=sqlstate)
         self._wire.write(data)
 
-    async def _examine(self, sql: str) -> list[Plan]:
+    async def _examine(self, sql: str) -> list[Decision]:
         plans = await self._read(self._service.readers.plans(self.analyst, sql))
         for plan in plans:
             self._service.metrics.count("sqlrs_statements_total", route=plan.route.value)
@@ -253,9 +259,13 @@ class Connection:
         seconds = self._service.config.limits.send_seconds
 
         async def forward() -> Frame:
+            rows = 0
             async for frame in shadow.stream(data):
                 if frame.kind != b"D":
                     return frame
+                if rows % _ROWS_AT_ONCE == 0:
+                    await self._service.steps.step(self.analyst)
+                rows += 1
                 self._wire.write(pack(*frame))
                 await self._wire.drain(seconds)
             raise ShadowLost
@@ -288,7 +298,7 @@ class Connection:
             raise failed() from None
 
     async def _read_public(self, sql: str) -> Any:
-        self._counting = reading = Reading(self._service, self.analyst, sql)
+        self._counting = reading = ReadingInFlight(self._service, self.analyst, sql)
         try:
             return await reading.run()
         finally:

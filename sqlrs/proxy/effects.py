@@ -65,7 +65,7 @@ class Inline:
 
 @dataclass(frozen=True)
 class Count:
-    """Ask the backend for a private count. Result: its Outcome."""
+    """Ask the backend for a private count. Result: its CountOutcome."""
 
     sql: str
     epsilon: Decimal

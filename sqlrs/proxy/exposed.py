@@ -9,7 +9,13 @@ from sqlglot.errors import SqlglotError
 
 from sqlrs.catalog import Catalog, ColumnType, Family, Table, View
 from sqlrs.dialects import dialect_named
-from sqlrs.proxy.backend import ExposedColumn, ExposedSchema, ExposedTable, ExposedView
+from sqlrs.proxy.backend import (
+    ExposedColumn,
+    ExposedFunction,
+    ExposedSchema,
+    ExposedTable,
+    ExposedView,
+)
 
 _BY_NAME = {
     "tinyint": "smallint",
@@ -44,6 +50,7 @@ _BY_FAMILY = {
     Family.BOOLEAN: "boolean",
     # What PostgreSQL has no type for is shown as text; the data's own database decides anyway.
     Family.OTHER: "text",
+    Family.OPAQUE: "text",
 }
 _DECIMAL = re.compile(r"(?:decimal|numeric)\((\d+), ?(\d+)\)")
 
@@ -60,6 +67,15 @@ def exposed_schema(catalog: Catalog) -> ExposedSchema:
         tables,
         tuple(view for view in views if view is not None),
         tuple(_name(name, fold) for name in catalog.search_path) or (home,),
+        tuple(
+            ExposedFunction(
+                one.name,
+                tuple(map(postgres_type, one.takes)),
+                postgres_type(one.returns),
+                _name(home, fold),
+            )
+            for one in catalog.functions
+        ),
     )
 
 

@@ -12,16 +12,16 @@ from sqlrs.answer import Answer
 from sqlrs.catalog import Catalog
 from sqlrs.database import Database
 from sqlrs.engines.base import Engine, Row, Snapshot, integers
-from sqlrs.errors import EngineFailed, Interrupted, QueryRefused, SqlrsError
-from sqlrs.ledger import Release
-from sqlrs.measuring.drift import current_catalog
+from sqlrs.errors import EngineFailed, Interrupted, SqlrsError
+from sqlrs.ledger import JournalLine
+from sqlrs.measuring.drift import Schema, current_catalog
 from sqlrs.proxy.backend import (
     SHOWN_CHARACTERS,
     Cancellation,
+    CountOutcome,
     ExposedSchema,
     HistoryRow,
     Hold,
-    Outcome,
     TextRow,
     at_once,
 )
@@ -29,6 +29,7 @@ from sqlrs.proxy.checking import LibraryChecker, afterwards, check_dialect
 from sqlrs.proxy.exposed import exposed_schema
 from sqlrs.proxy.paced_ledger import PacedLedger
 from sqlrs.proxy.policy.public_reading import public_reading
+from sqlrs.refusals import refusal
 from sqlrs.release import release
 from sqlrs.settings import Request
 
@@ -43,7 +44,7 @@ class _Stoppable(Protocol):
 
 @runtime_checkable
 class _Journal(Protocol):
-    def newest_of(self, analyst: str, lines: int, characters: int) -> tuple[Release, ...]: ...
+    def newest_of(self, analyst: str, lines: int, characters: int) -> tuple[JournalLine, ...]: ...
 
 
 class LibraryBackend:
@@ -69,7 +70,7 @@ class LibraryBackend:
         error_bars: Decimal | None,
         cancel: Cancellation,
         hold: Hold = at_once,
-    ) -> Outcome:
+    ) -> CountOutcome:
         """Charge and answer; ``cancel`` stops this count and no other."""
         database = self._database
         check_dialect(sql, database.catalog.dialect)
@@ -77,7 +78,7 @@ class LibraryBackend:
         if cancel.is_set():
             raise Interrupted("the work was stopped")
         if after.never:
-            return Outcome(0, Decimal(0), shown=False)
+            return CountOutcome(0, Decimal(0), shown=False)
         ledger = PacedLedger(database.ledger, hold)
         answer = release(
             Request(
@@ -94,7 +95,7 @@ class LibraryBackend:
             settings=database.settings,
         )
         bars = answer.error_bars
-        return Outcome(
+        return CountOutcome(
             answer.value,
             answer.epsilon,
             None if bars is None else (bars.low, bars.high),
@@ -109,20 +110,20 @@ class LibraryBackend:
         database = self._database
         with _StoppableEngine(database.engine, cancel).snapshot() as snapshot:
             # A table that was declared public may have gone, and another one have its name.
-            catalog = current_catalog(database.catalog, snapshot.catalog())
+            catalog = current_catalog(database.catalog, Schema.of(snapshot, database.catalog))
             reading = public_reading(sql, catalog, rows)
             # First how much it is: what does not fit is never fetched.
             (count, size) = integers(snapshot.rows(reading.size))
             if count > rows or size > characters:
-                raise QueryRefused(
+                raise refusal(
+                    "too_much",
                     f"more than {rows} rows or {characters} characters of public tables",
-                    sqlstate="54000",
-                    code="limit",
                     hint="add LIMIT, or select fewer columns",
                 )
             found = [_text_row(row) for row in snapshot.rows(reading.rows)]
-        if current_catalog(database.catalog, database.engine.catalog()) != catalog:
-            raise EngineFailed("the schema changed during the work")
+        with database.engine.snapshot() as snapshot:
+            if current_catalog(database.catalog, Schema.of(snapshot, database.catalog)) != catalog:
+                raise EngineFailed("the schema changed during the work")
         return found
 
     def trouble(self) -> str | None:
@@ -203,6 +204,6 @@ def _text_row(row: Row) -> TextRow:
     return tuple(None if value is None else str(value) for value in row)
 
 
-def _history_row(line: Release) -> HistoryRow:
+def _history_row(line: JournalLine) -> HistoryRow:
     answer = None if line.answer is None else Answer.from_json(line.answer).value
     return HistoryRow(line.at, line.charge.query, line.charge.epsilon, line.outcome, answer)

@@ -13,11 +13,12 @@ from typing import TypeVar, cast
 from sqlrs.errors import QueryRefused
 from sqlrs.proxy.backend import Checker
 from sqlrs.proxy.logs import log
-from sqlrs.proxy.policy.decisions import Plan, Policy
+from sqlrs.proxy.policy.decisions import Decision, Policy
 from sqlrs.proxy.worker import HEADER, Compiles, Done, Job, Plans, Setup, Written, packed
-from sqlrs.refusals import REFUSALS
+from sqlrs.refusals import refusal
 
 _Value = TypeVar("_Value")
+_Text = tuple[str, str]
 
 _PROGRAM = "from sqlrs.proxy.worker import main; main()"
 _START_SECONDS = 60.0
@@ -39,9 +40,10 @@ class Readers:
         self._all: set[_Worker] = set()
         self._starting: set[asyncio.Task[None]] = set()
         self._turns: dict[str, asyncio.Semaphore] = {}
-        # What passed once passes again: policy and schema stay as they are.
-        self._plans: OrderedDict[str, list[Plan]] = OrderedDict()
-        self._compiled: OrderedDict[str, None] = OrderedDict()
+        # What passed once passes again: policy and schema stay as they are. Each analyst's own
+        # texts: how long another's text takes would tell whether somebody has asked it before.
+        self._plans: OrderedDict[_Text, list[Decision]] = OrderedDict()
+        self._compiled: OrderedDict[_Text, None] = OrderedDict()
 
     def start(self) -> None:
         """Begin to start the workers; jobs wait for the first."""
@@ -57,19 +59,19 @@ class Readers:
         for worker in workers:
             await worker.kill()
 
-    async def plans(self, analyst: str, sql: str) -> list[Plan]:
+    async def plans(self, analyst: str, sql: str) -> list[Decision]:
         """The statements of a text and what may happen to each."""
-        known = self._plans.get(sql)
+        known = self._plans.get((analyst, sql))
         if known is None:
-            known = cast(list[Plan], await self._run(analyst, Plans(sql)))
-            _remember(self._plans, sql, known)
+            known = cast(list[Decision], await self._run(analyst, Plans(sql)))
+            _remember(self._plans, (analyst, sql), known)
         return known
 
     async def check(self, analyst: str, sql: str) -> None:
         """Whether the backend would refuse a text; it raises the refusal."""
-        if sql not in self._compiled:
+        if (analyst, sql) not in self._compiled:
             await self._run(analyst, Compiles(sql))
-            _remember(self._compiled, sql, None)
+            _remember(self._compiled, (analyst, sql), None)
 
     async def write(self, analyst: str, job: Written) -> str:
         """The statement with its parameters written into it."""
@@ -95,7 +97,7 @@ class Readers:
         if result.problem is not None:
             raise result.problem
         if result.broken:
-            raise QueryRefused("the statement cannot be read", sqlstate="42601", code="syntax")
+            raise refusal("syntax_error", "the statement cannot be read", hint="")
         return result.value
 
     async def _finish(self, worker: _Worker, answer: asyncio.Future[Done]) -> None:
@@ -178,18 +180,14 @@ class _Worker:
         await self._process.wait()
 
 
-def _remember(known: OrderedDict[str, _Value], sql: str, value: _Value) -> None:
-    if len(sql) <= _LONGEST_REMEMBERED:
-        known[sql] = value
+def _remember(known: OrderedDict[_Text, _Value], text: _Text, value: _Value) -> None:
+    if len(text[1]) <= _LONGEST_REMEMBERED:
+        known[text] = value
         if len(known) > _REMEMBERED:
             known.popitem(last=False)
 
 
 def _too_complex(seconds: float) -> QueryRefused:
-    entry = REFUSALS["too_complex"]
-    return QueryRefused(
-        f"the statement takes longer than {seconds:g} s or too much memory to read",
-        hint=entry.hint,
-        code=entry.code,
-        sqlstate=entry.sqlstate,
+    return refusal(
+        "too_complex", f"the statement takes longer than {seconds:g} s or too much memory to read"
     )

@@ -9,13 +9,14 @@ from pathlib import Path
 
 from sqlrs.config import Config
 from sqlrs.errors import UsageError
+from sqlrs.ledger.base import parse_cap
 from sqlrs.proxy.config import ProxyConfig
 from sqlrs.proxy.exposed import views_without_tables
 from sqlrs.proxy.library import LibraryBackend
 from sqlrs.proxy.protocol import tls
 from sqlrs.proxy.server import Proxy
 from sqlrs.proxy.server import serve as serve_backend
-from sqlrs.proxy.shadow.server import find_binaries
+from sqlrs.proxy.shadow.cluster import find_binaries
 from sqlrs.proxy.users import add_user, read_users
 from sqlrs.proxy.warnings import not_offered, warnings
 
@@ -39,6 +40,7 @@ def serve(
     ready: Callable[[Proxy], None] = lambda proxy: None,
 ) -> None:
     """Open the data and its ledger, then serve until the process is told to stop."""
+    proxy.check()
     if data.ledger is None:
         raise UsageError(
             "the proxy needs a ledger that outlives it",
@@ -48,24 +50,26 @@ def serve(
         serve_backend(proxy, LibraryBackend(database), config_path=config_path, ready=ready)
 
 
-def serve_file(path: Path, *, ready: Callable[[Proxy], None] = lambda proxy: None) -> None:
-    """Serve as a configuration file says."""
-    serve(Config.read(path), ProxyConfig.read(path), config_path=path, ready=ready)
-
-
 def embedded(
     data: Config,
     user: str,
     *,
     state: Path,
     budget: str = _DEFAULT_BUDGET,
-    port: int = ProxyConfig.port,
+    port: int | None = None,
 ) -> Embedded:
     """A user, a ledger with a budget and a certificate, made in ``state`` where missing."""
     from sqlrs.ledger.store import StoreLedger
 
+    users = state / "users.toml"
+    proxy = ProxyConfig(users=users, state_directory=state)
+    if port is not None:
+        proxy = replace(proxy, port=port)
+    # A mistake is told before a user is made whose password would be lost with it.
+    proxy.check()
+    parse_cap(budget)
     state.mkdir(mode=0o700, parents=True, exist_ok=True)
-    users, password = state / "users.toml", None
+    password = None
     if user not in read_users(users):
         password = secrets.token_urlsafe(18)
         add_user(users, user, password)
@@ -77,7 +81,7 @@ def embedded(
         if not ledger.budget(dataset=data.dataset).cap:
             ledger.grant(epsilon=budget, dataset=data.dataset)
         ledger.close()
-    return Embedded(data, ProxyConfig(users=users, state_directory=state, port=port), password)
+    return Embedded(data, proxy, password)
 
 
 def check_config(path: Path) -> list[str]:

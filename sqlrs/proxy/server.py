@@ -26,7 +26,7 @@ from sqlrs.proxy.protocol import tls
 from sqlrs.proxy.protocol.replies import fatal
 from sqlrs.proxy.protocol.wire import Wire
 from sqlrs.proxy.service import Service
-from sqlrs.proxy.shadow.server import Shadow
+from sqlrs.proxy.shadow.cluster import Shadow
 from sqlrs.proxy.users import Users
 
 _RESTART_SECONDS = 0.5
@@ -240,3 +240,6 @@ async def _serve(
         await stop.wait()
     finally:
         await proxy.stop()
+        # Python ends by looking through everything once more; what it may not look at counts as a
+        # leak there, and DuckDB's driver prints a page about it.
+        gc.unfreeze()

@@ -13,11 +13,11 @@ from sqlrs.proxy.config import ProxyConfig
 from sqlrs.proxy.logs import log
 from sqlrs.proxy.metrics import Metrics
 from sqlrs.proxy.policy.decisions import Policy
-from sqlrs.proxy.policy.gates import CountGate, RateGate
+from sqlrs.proxy.policy.gates import CountGate, RateGate, StepGate
 from sqlrs.proxy.policy.guesses import GuessGate
 from sqlrs.proxy.protocol.tls import Tls
 from sqlrs.proxy.readers import Readers
-from sqlrs.proxy.shadow.server import Shadow
+from sqlrs.proxy.shadow.cluster import Shadow
 from sqlrs.proxy.users import Users
 
 
@@ -64,6 +64,8 @@ class Service:
             workers=self.config.readers,
             seconds=limits.reading_seconds,
         )
+        self.steps = StepGate()
+        self._journals: dict[str, asyncio.Lock] = {}
         self._turns: dict[str, asyncio.Semaphore] = {}
 
     def backend_failed(self, analyst: str, problem: Exception) -> None:
@@ -71,6 +73,10 @@ class Service:
         self.metrics.count("sqlrs_backend_failures_total")
         code = problem.code if isinstance(problem, SqlrsError) else failed().code
         log("backend_failed", "error", analyst=analyst, code=code, reason=type(problem).__name__)
+
+    def journal(self, analyst: str) -> asyncio.Lock:
+        """Who reads an analyst's history: a long one keeps a thread and the interpreter busy."""
+        return self._journals.setdefault(analyst, asyncio.Lock())
 
     def turn(self, analyst: str) -> asyncio.Semaphore:
         """Whose turn it is among one analyst's counts: nobody takes all workers."""

@@ -24,7 +24,7 @@ from sqlrs.proxy.effects import (
     Reply,
     Stream,
 )
-from sqlrs.proxy.policy.decisions import Plan, Route
+from sqlrs.proxy.policy.decisions import Decision, Route
 from sqlrs.proxy.policy.prepared import Portal, Prepared, Prepareds, counted_column
 from sqlrs.proxy.policy.price import AnalystLimits, notice
 from sqlrs.proxy.protocol.codec import Frame, pack
@@ -38,7 +38,7 @@ from sqlrs.proxy.protocol.messages import (
     FunctionCall,
     Message,
     Parse,
-    Query,
+    SimpleQuery,
     Sync,
     Terminate,
 )
@@ -59,7 +59,7 @@ from sqlrs.proxy.protocol.replies import (
     read_row_description,
     shift_position,
 )
-from sqlrs.proxy.shadow import messages as to_shadow
+from sqlrs.proxy.shadow import requests as to_shadow
 
 Steps = Generator[Effect, Any, None]
 
@@ -96,6 +96,10 @@ class Session:
         # A name that no client can guess: the proxy's own statements stay out of its way.
         self._own = f"sqlrs_{secrets.token_hex(8)}"
 
+    def ignores(self, frame: Frame) -> bool:
+        """Whether a message is passed over unread: after an error all are, up to Sync."""
+        return self._skipping and frame.kind not in (b"S", b"X")
+
     def handle(self, message: Message) -> Steps:
         """Everything that one message causes."""
         match message:
@@ -108,7 +112,7 @@ class Session:
                 return
             case _ if self._skipping:
                 return
-            case Query():
+            case SimpleQuery():
                 yield from self._guarded(self._query(message), message.sql)
                 yield from self._ready()
             case FunctionCall():
@@ -163,7 +167,7 @@ class Session:
 
     # Simple queries
 
-    def _query(self, message: Query) -> Steps:
+    def _query(self, message: SimpleQuery) -> Steps:
         self._prepared.forget_unnamed()
         yield Admit()
         plans = yield from self._examined(message.sql)
@@ -186,7 +190,7 @@ class Session:
                 report = from_exception(problem, offset=plan.statement.offset)
                 raise _Refusal(report) from None
 
-    def _run(self, plan: Plan) -> Steps:
+    def _run(self, plan: Decision) -> Steps:
         parse = Parse("", plan.statement.text)
         if plan.route is Route.PROTECTED:
             prepared = yield from self._prepare_protected(parse, plan)
@@ -245,7 +249,9 @@ class Session:
         self._prepared.add(message.name, prepared)
         yield Reply(PARSE_COMPLETE)
 
-    def _prepare_protected(self, message: Parse, plan: Plan) -> Generator[Effect, Any, Prepared]:
+    def _prepare_protected(
+        self, message: Parse, plan: Decision
+    ) -> Generator[Effect, Any, Prepared]:
         """Let the shadow find names and types, then the backend refuse what it cannot answer."""
         data = to_shadow.parse(message) + to_shadow.describe(Describe(b"S", message.name))
         frames = yield from self._asked(data, 2)
@@ -261,7 +267,7 @@ class Session:
             raise
         return Prepared(plan, types, column, frames[1].body)
 
-    def _prepare_reading(self, message: Parse, plan: Plan) -> Generator[Effect, Any, Prepared]:
+    def _prepare_reading(self, message: Parse, plan: Decision) -> Generator[Effect, Any, Prepared]:
         """Let the shadow find names and types; nothing is read before the parameters are known."""
         data = to_shadow.parse(message) + to_shadow.describe(Describe(b"S", message.name))
         frames = yield from self._asked(data, 2)
@@ -340,12 +346,12 @@ class Session:
 
     # What both share
 
-    def _examined(self, sql: str) -> Generator[Effect, Any, list[Plan]]:
+    def _examined(self, sql: str) -> Generator[Effect, Any, list[Decision]]:
         if len(sql) > self._max_statement:
             raise _Refusal(
                 error("54000", f"a statement has at most {self._max_statement} characters")
             )
-        plans: list[Plan] = yield Examine(sql)
+        plans: list[Decision] = yield Examine(sql)
         return plans
 
     def _release(
@@ -363,7 +369,7 @@ class Session:
         yield Reply(description + shown)
         return int(outcome.shown)
 
-    def _refresh(self, plan: Plan) -> Steps:
+    def _refresh(self, plan: Decision) -> Steps:
         if "budget" in plan.fresh:
             remaining = yield Remaining()
             yield from self._asked(*to_shadow.write_budget(self._own, remaining))
@@ -371,7 +377,7 @@ class Session:
             rows = yield History()
             yield from self._asked(*to_shadow.write_history(self._own, rows))
 
-    def _stream(self, plan: Plan | None, message: Execute) -> Steps:
+    def _stream(self, plan: Decision | None, message: Execute) -> Steps:
         frame: Frame = yield Stream(to_shadow.execute(message))
         if frame.kind == b"E":
             raise _ShadowError(frame.body)
@@ -389,7 +395,7 @@ class Session:
             raise _ShadowError(frames[-1].body)
         return frames
 
-    def _validate_assignment(self, plan: Plan) -> None:
+    def _validate_assignment(self, plan: Decision) -> None:
         if plan.assigns is not None:
             self._limits().validate(*plan.assigns)
 

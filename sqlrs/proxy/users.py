@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
-import secrets
 import tempfile
 import tomllib
 from collections.abc import Callable, Mapping
@@ -23,8 +23,10 @@ class Users:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._secret = secrets.token_bytes(32)
         self._verifiers: Mapping[str, Verifier] = read_users(path)
+        # The same after a restart: a salt that changes then would be that of no user.
+        known = "\n".join(f"{n} {v.text()}" for n, v in sorted(self._verifiers.items()))
+        self._secret = hashlib.sha256(known.encode("utf-8")).digest()
 
     def reload(self) -> None:
         """Take the file as it is now; a broken file leaves everything as it was."""

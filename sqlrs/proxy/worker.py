@@ -19,7 +19,7 @@ from typing import BinaryIO
 
 from sqlrs.errors import SqlrsError
 from sqlrs.proxy.backend import Checker
-from sqlrs.proxy.policy.decisions import Plan, Policy, split
+from sqlrs.proxy.policy.decisions import Decision, Policy, split
 from sqlrs.proxy.policy.parameters import inline
 
 HEADER = struct.Struct("!I")
@@ -42,7 +42,7 @@ class Plans:
 
     sql: str
 
-    def run(self, setup: Setup) -> list[Plan]:
+    def run(self, setup: Setup) -> list[Decision]:
         """The plans, in order."""
         return [setup.policy.plan(written) for written in split(self.sql)]
 

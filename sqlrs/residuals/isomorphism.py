@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,10 +20,14 @@ def representatives(residuals: Iterable[Residual]) -> dict[Members, Residual]:
 
 @dataclass(frozen=True)
 class _Graph:
-    """A residual without its names: labelled variables, the links between them, and colours."""
+    """A residual without its names: labelled variables, the links between them, and colours.
+
+    ``pairs`` are the inequalities, whose order does not matter.
+    """
 
     labels: dict[Variable, Label]
     links: list[Link]
+    pairs: frozenset[frozenset[Variable]]
     colours: Colours
 
     @cached_property
@@ -34,39 +37,31 @@ class _Graph:
         return hash((tuple(sorted(self.colours.values())), tuple(links)))
 
     @cached_property
-    def said(self) -> Counter[Hashable]:
-        """The links with their multiplicities."""
-        return Counter(link.renamed({}) for link in self.links)
-
-    @cached_property
-    def by_colour(self) -> dict[int, list[Variable]]:
-        """The variables of each colour."""
-        found: dict[int, list[Variable]] = {}
-        for variable, colour in self.colours.items():
-            found.setdefault(colour, []).append(variable)
+    def kinds(self) -> dict[Hashable, list[int]]:
+        """The places of the links that have one label and one colour in each role."""
+        found: dict[Hashable, list[int]] = {}
+        for place, link in enumerate(self.links):
+            found.setdefault(self.kind(link), []).append(place)
         return found
 
+    def kind(self, link: Link) -> Hashable:
+        """All that a link and its image have in common."""
+        return link.label, tuple([self.colours[v] for v in link.roles])
+
     @cached_property
-    def order(self) -> list[tuple[Variable, list[Link]]]:
-        """Rare colours first, then linked variables; with each the links that it completes."""
-        rarity = {v: len(self.by_colour[colour]) for v, colour in self.colours.items()}
-        near: dict[Variable, dict[Variable, None]] = {v: {} for v in self.labels}
-        for link in self.links:
-            for variable in link.roles:
-                near[variable].update(dict.fromkeys(link.roles))
-        placed: dict[Variable, int] = {}
-        for start in sorted(self.labels, key=lambda v: rarity[v]):
-            waiting = [start]
-            while waiting:
-                variable = waiting.pop()
-                if variable not in placed:
-                    placed[variable] = len(placed)
-                    waiting.extend(sorted(near[variable], key=lambda v: -rarity[v]))
-        completed: list[list[Link]] = [[] for _ in placed]
-        for link in self.links:
-            if link.roles:
-                completed[max(placed[v] for v in link.roles)].append(link)
-        return list(zip(placed, completed, strict=True))
+    def order(self) -> list[tuple[Link, list[frozenset[Variable]]]]:
+        """Rare links first, then those beside them; with each the pairs that it completes."""
+        left = sorted(self.links, key=lambda link: len(self.kinds[self.kind(link)]))
+        known: set[Variable] = set()
+        open_pairs = list(self.pairs)
+        order = []
+        while left:
+            beside = (i for i, link in enumerate(left) if not known.isdisjoint(link.roles))
+            link = left.pop(next(beside, 0))
+            known.update(link.roles)
+            order.append((link, [pair for pair in open_pairs if pair <= known]))
+            open_pairs = [pair for pair in open_pairs if not pair <= known]
+        return order
 
 
 class Classes:
@@ -118,35 +113,68 @@ class Classes:
         variables = residual.variables | residual.external
         labels = {variable: self._variable(residual, variable) for variable in variables}
         links = [self._atom(residual, i) for i in residual.members]
-        for kept in (residual.inequalities, residual.comparisons, residual.generals):
+        for kept in (residual.comparisons, residual.generals):
             links += [predicate_link(predicate) for predicate in kept]
-        return _Graph(labels, links, refined({v: hash(x) for v, x in labels.items()}, links))
+        pairs = frozenset(predicate.variables for predicate in residual.inequalities)
+        apart = [predicate_link(predicate) for predicate in residual.inequalities]
+        colours = refined({v: hash(label) for v, label in labels.items()}, [*links, *apart])
+        return _Graph(labels, links, pairs, colours)
 
 
 def _match(one: _Graph, other: _Graph) -> bool:
     """Whether an isomorphism exists: colours guide the search, labels and links are compared."""
-    if len(one.labels) != len(other.labels) or len(one.links) != len(other.links):
-        return False
-    order = one.order
-    image: dict[Variable, Variable] = {}
-    used: set[Variable] = set()
+    sizes = [(len(g.labels), len(g.links), len(g.pairs)) for g in (one, other)]
+    return sizes[0] == sizes[1] and _Matching(one, other).extend(0)
 
-    def extend(position: int) -> bool:
+
+class _Matching:
+    """The links of one graph laid on those of another one by one, each on one of its own."""
+
+    def __init__(self, one: _Graph, other: _Graph) -> None:
+        self.one = one
+        self.other = other
+        self._image: dict[Variable, Variable] = {}
+        self._taken: set[Variable] = set()
+        self._used: set[int] = set()
+
+    def extend(self, position: int) -> bool:
+        """Whether the links from this position on can be laid on links that are left."""
         spend()
-        if position == len(order):
-            return Counter(link.renamed(image) for link in one.links) == other.said
-        variable, completed = order[position]
-        for candidate in other.by_colour.get(one.colours[variable], ()):
-            if candidate in used or one.labels[variable] != other.labels[candidate]:
+        if position == len(self.one.order):
+            return len(self._image) == len(self.one.labels)
+        link, pairs = self.one.order[position]
+        for place in self.other.kinds.get(self.one.kind(link), ()):
+            if place in self._used:
                 continue
-            image[variable] = candidate
-            used.add(candidate)
-            if all(link.renamed(image) in other.said for link in completed) and extend(
-                position + 1
-            ):
-                return True
-            del image[variable]
-            used.discard(candidate)
+            laid = self._lay(link.roles, self.other.links[place].roles)
+            if laid is not None:
+                self._used.add(place)
+                if self._all_there(pairs) and self.extend(position + 1):
+                    return True
+                self._used.discard(place)
+                self._lift(laid)
         return False
 
-    return extend(0)
+    def _lay(
+        self, roles: tuple[Variable, ...], images: tuple[Variable, ...]
+    ) -> list[Variable] | None:
+        """The variables that have an image from now on, None where that cannot be."""
+        laid: list[Variable] = []
+        for variable, image in zip(roles, images, strict=True):
+            known = self._image.get(variable)
+            same = self.one.labels[variable] == self.other.labels[image]
+            if known is None and same and image not in self._taken:
+                self._image[variable] = image
+                self._taken.add(image)
+                laid.append(variable)
+            elif known != image:
+                self._lift(laid)
+                return None
+        return laid
+
+    def _lift(self, laid: list[Variable]) -> None:
+        for variable in laid:
+            self._taken.discard(self._image.pop(variable))
+
+    def _all_there(self, pairs: list[frozenset[Variable]]) -> bool:
+        return all(frozenset([self._image[v] for v in pair]) in self.other.pairs for pair in pairs)

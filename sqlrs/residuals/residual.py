@@ -14,11 +14,11 @@ from functools import cached_property
 from itertools import chain, combinations
 
 from sqlrs.effort import spend
-from sqlrs.errors import QueryRefused
 from sqlrs.query import Atom, Comparison, General, Inequality, Predicate, Query, Variable
+from sqlrs.refusals import refusal
+from sqlrs.residuals.across import Mask, touched_by, without_free
 
 Members = frozenset[int]
-_Mask = int
 
 MAX_ATOMS = 12
 # There are 2 to this number of residuals, and an explanation, which is free, looks at all of them.
@@ -154,12 +154,9 @@ class Residuals:
             ("private tables", len(query.private), MAX_PRIVATE_ATOMS),
         ):
             if size > most:
-                raise QueryRefused(
+                raise refusal(
+                    "too_many_tables",
                     f"the query joins {size} {kind}; at most {most} are supported",
-                    code="too_many_tables",
-                    sqlstate="54001",
-                    hint="count over a smaller join; the owner can store a join of public "
-                    "tables as one table",
                 )
         self.query = query
         self.reading = Reading.of(query) if reading is None else reading
@@ -169,13 +166,13 @@ class Residuals:
         self._names = tuple(sorted(query.variables(query.everything)))
         number = {variable: i for i, variable in enumerate(self._names)}
 
-        def mask(variables: Iterable[Variable]) -> _Mask:
+        def mask(variables: Iterable[Variable]) -> Mask:
             return sum(1 << number[v] for v in variables)
 
         self._atoms = [mask(atom.variables) for atom in query.atoms]
         self._spans = {p: mask(p.variables) for p in query.predicates}
-        self._sets: dict[_Mask, frozenset[Variable]] = {}
-        self._inside: dict[_Mask, frozenset[Inequality]] = {}
+        self._sets: dict[Mask, frozenset[Variable]] = {}
+        self._inside: dict[Mask, frozenset[Inequality]] = {}
 
     @cached_property
     def required(self) -> tuple[Members, ...]:
@@ -234,10 +231,10 @@ class Residuals:
             values[members] = value
         return values
 
-    def _components(self, members: Members, links: Iterable[_Mask]) -> tuple[Members, ...]:
+    def _components(self, members: Members, links: Iterable[Mask]) -> tuple[Members, ...]:
         """The atoms grouped by shared variables, two variables of one link counting as shared."""
         # A link may hold external variables only, so it takes part as a group without atoms.
-        groups: list[tuple[list[int], _Mask]] = []
+        groups: list[tuple[list[int], Mask]] = []
         own = (([i], self._atoms[i]) for i in sorted(members))
         for atoms, variables in chain(own, (([], link) for link in links)):
             apart = []
@@ -262,7 +259,8 @@ class Residuals:
         def local(predicate: Predicate) -> bool:
             return any(not self._spans[predicate] & ~piece for piece in pieces)
 
-        reached, external = self._across(inside)
+        reached, variables = touched_by(inside, self._exact, self._spans)
+        reached, external = without_free(reached, self._set(variables & ~inside))
         return Residual(
             query=query,
             members=members,
@@ -273,18 +271,18 @@ class Residuals:
             generals=tuple(p for p in query.generals if p in reached or local(p)),
         )
 
-    def _union(self, members: Members) -> _Mask:
+    def _union(self, members: Members) -> Mask:
         found = 0
         for i in members:
             found |= self._atoms[i]
         return found
 
-    def _set(self, mask: _Mask) -> frozenset[Variable]:
+    def _set(self, mask: Mask) -> frozenset[Variable]:
         if mask not in self._sets:
             self._sets[mask] = frozenset(v for i, v in enumerate(self._names) if mask >> i & 1)
         return self._sets[mask]
 
-    def _inequalities(self, piece: _Mask) -> frozenset[Inequality]:
+    def _inequalities(self, piece: Mask) -> frozenset[Inequality]:
         """The inequalities between variables of one piece."""
         if piece not in self._inside:
             self._inside[piece] = frozenset(
@@ -292,36 +290,7 @@ class Residuals:
             )
         return self._inside[piece]
 
-    def _across(self, inside: _Mask) -> tuple[set[Predicate], frozenset[Variable]]:
-        """The exactly read predicates that E touches, directly or through external variables."""
-        if not self._exact:
-            return set(), frozenset()
-        reached, variables = set[Predicate](), inside
-        while found := {p for p in self._exact - reached if self._spans[p] & variables}:
-            reached |= found
-            for predicate in found:
-                variables |= self._spans[predicate]
-        return _without_free(reached, self._set(variables & ~inside))
-
     @cached_property
     def _exact(self) -> frozenset[Predicate]:
         compared = self.query.comparisons if self.reading.exact_comparisons else frozenset()
         return frozenset[Predicate](self.reading.solved).union(compared)
-
-
-def _without_free(
-    reached: set[Predicate], external: frozenset[Variable]
-) -> tuple[set[Predicate], frozenset[Variable]]:
-    """Leave out external variables that +∞ or −∞ always satisfies: they restrict nothing."""
-    while free := {v for v in external if _one_sided(v, reached)}:
-        reached = {p for p in reached if p.variables.isdisjoint(free)}
-        external -= free
-    return reached, external
-
-
-def _one_sided(variable: Variable, predicates: Iterable[Predicate]) -> bool:
-    """Whether only lower bounds, or only upper bounds, mention the variable."""
-    touching = [p for p in predicates if variable in p.variables]
-    if not all(isinstance(p, Comparison) for p in touching):
-        return False
-    return len({p.left == variable for p in touching if isinstance(p, Comparison)}) < 2

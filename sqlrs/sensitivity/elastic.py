@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sqlrs.catalog import Table
-from sqlrs.errors import QueryRefused
 from sqlrs.query import Atom, Query, Variable
+from sqlrs.refusals import refusal
 from sqlrs.sensitivity.bound import Bound
 from sqlrs.sensitivity.search import last_useful
 from sqlrs.sensitivity.weights import Weights
@@ -111,8 +111,7 @@ def _join(position: int, atom: Atom, places: Mapping[Variable, tuple[int, str]])
         if isinstance(term, Variable) and term in places:
             left, left_column = places[term]
             return _Join(position, left, left_column, column)
-    raise QueryRefused(
+    raise refusal(
+        "elastic_unsupported",
         f"elastic sensitivity cannot join {atom.alias}: no equality links it to a table before it",
-        code="elastic_unsupported",
-        hint="list the tables so that each one is joined by an equality to an earlier one",
     )

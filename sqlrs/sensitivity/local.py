@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from sqlrs.residuals.residual import Members, Residuals
 from sqlrs.sensitivity.bound import Bound
-from sqlrs.sensitivity.residual import growths
+from sqlrs.sensitivity.residual_bound import growths
 
 
 def local_bound(residuals: Residuals, values: Mapping[Members, int]) -> Bound:

@@ -10,7 +10,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 from sqlrs.query import Atom, Comparison, Constant, Term, Variable
-from sqlrs.sensitivity.constants import meaning, surely_below, surely_different
+from sqlrs.sensitivity.equal_constants import meaning, surely_below, surely_different
 from sqlrs.sensitivity.equality_patterns import Pattern
 
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from sqlrs.catalog import Table
-from sqlrs.errors import QueryRefused
 from sqlrs.query import Query
+from sqlrs.refusals import refusal
 from sqlrs.residuals.isomorphism import Classes
 from sqlrs.residuals.residual import Members, Residual, Residuals
 from sqlrs.sensitivity.components import components
@@ -36,7 +36,7 @@ def compile_recursion(residuals: Residuals) -> Recursion:
     opened = _OpenSets(residuals)
     opened.refuse_too_many()
     whole, reached = _reach(residuals, opened)
-    return _Writer(residuals.query, opened, whole, reached).recursion()
+    return _Assembly(residuals.query, opened, whole, reached).recursion()
 
 
 def open_part(residuals: Residuals, members: Members) -> Members:
@@ -88,12 +88,9 @@ class _OpenSets:
                 if not part.decided:
                     classes.add(self._part(part))
             if len(classes) > MAX_STATEMENTS:
-                raise QueryRefused(
+                raise refusal(
+                    "too_many_tables",
                     f"the query has more than {MAX_STATEMENTS} residuals that all differ",
-                    code="too_many_tables",
-                    sqlstate="54001",
-                    hint="count over a smaller join; the owner can store a join of public "
-                    "tables as one table",
                 )
 
     def _part(self, part: Residual) -> Members:
@@ -155,7 +152,7 @@ def _reach(residuals: Residuals, opened: _OpenSets) -> tuple[_Reached, dict[Memb
     return whole, found
 
 
-class _Writer:
+class _Assembly:
     """The sets that were reached as coordinates; by size, so that factors come before products."""
 
     def __init__(

@@ -13,7 +13,7 @@ from sqlrs.planning.inclusion_exclusion import Sum, Term
 from sqlrs.planning.leaves import Leaf, Picked
 from sqlrs.planning.problem import Above, Condition, Equal, Problem, Renamed
 from sqlrs.query import Inequality, Variable
-from sqlrs.sql.leaves import Source, aliased, leaf_source, picked_source
+from sqlrs.sql.leaf_sources import LeafSource, aliased, leaf_source, picked_source
 from sqlrs.trees.build import (
     connected_order,
     filtered_by,
@@ -48,7 +48,7 @@ Kept = Mapping[Hashable, Stored]
 
 
 @dataclass(frozen=True)
-class Relation:
+class StepResult:
     """A named result: the column of each variable, and whether ``results`` counts its rows."""
 
     name: str
@@ -57,7 +57,7 @@ class Relation:
 
 
 @dataclass
-class Statement:
+class StatementBuilder:
     """A statement under construction: its CTEs in order, and the steps that need no further CTE."""
 
     dialect: Dialect
@@ -99,7 +99,7 @@ class Statement:
             select.set("with_", exp.With(expressions=ctes))
         return select
 
-    def step(self, grouping: Grouping) -> Relation:
+    def step(self, grouping: Grouping) -> StepResult:
         """The relation of a step, from an equal one where there is one."""
         form, order = grouping.canonical.form, grouping.canonical.order
         kept = [v for v in order if v in grouping.keep]
@@ -110,7 +110,7 @@ class Statement:
             known = stored(name, grouping, columns)
             self._steps[form] = known
         name, names, counted = known
-        return Relation(name, dict(zip(kept, names, strict=True)), counted)
+        return StepResult(name, dict(zip(kept, names, strict=True)), counted)
 
     def grouped(
         self, grouping: Grouping, *, last: bool = False
@@ -232,7 +232,7 @@ class Statement:
         columns: Places = {v: column(name, alias) for v, name in names.items()}
         return columns, [column(name, alias) for name in numbers]
 
-    def _source(self, one: Input, taken: set[str]) -> Source:
+    def _source(self, one: Input, taken: set[str]) -> LeafSource:
         """An input in FROM: its tree, columns, conditions and count."""
         if isinstance(one, Picked):
             return picked_source(one, self.picked(one), free_name(one.name, taken))
@@ -279,7 +279,7 @@ def stored(name: str, grouping: Grouping, columns: Mapping[Variable, str]) -> St
     return name, tuple(columns[v] for v in order), grouping.counted
 
 
-def largest(building: Statement, rows: exp.Select, grouped: bool) -> exp.Select:
+def largest(building: StatementBuilder, rows: exp.Select, grouped: bool) -> exp.Select:
     """The one number of a statement: the largest of the rows' counts, or their only one."""
     if grouped:
         name = building.add("per_boundary_value", rows)

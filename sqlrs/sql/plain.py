@@ -5,13 +5,11 @@ The tree is written in no dialect: the last call, ``tree.sql(dialect=...)``, cho
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from sqlglot import exp
 
 from sqlrs.query import Atom, Constant, Variable
 from sqlrs.residuals.residual import Residual
-from sqlrs.trees.build import all_of, connected_order, number, table_of
+from sqlrs.trees.build import connected_order, filtered_by, joined_with, number, table_of
 from sqlrs.trees.constants import literal
 from sqlrs.trees.identifiers import again, column
 from sqlrs.trees.naming import RESULTS
@@ -35,41 +33,40 @@ def plain(residual: Residual) -> exp.Select:
 
 def join_of(residual: Residual) -> tuple[exp.Select, Places]:
     """FROM, JOIN and WHERE of the residual, and the column that stands for each variable."""
-    atoms = connected_order(residual.atoms)
-    places = first_places(atoms)
-    seen: Places = {}
-    select = exp.Select()
-    joined_here: set[Variable] = set()
-    where: list[exp.Expression] = []
-    for atom in atoms:
-        equal = []
-        own: Places = {}
-        for name, term in atom.terms:
-            if not isinstance(term, Variable):
-                continue
-            here = column(name, atom.alias)
-            if term in own:
-                where.append(exp.EQ(this=again(own[term]), expression=here))
-                joined_here.add(term)
-                continue
-            if term in seen:
-                equal.append(exp.EQ(this=again(seen[term]), expression=here))
-                joined_here.add(term)
-            own[term] = here
-        seen = {**own, **seen}
-        where += atom_conditions(atom)
-        source = table_of(atom.table, atom.alias)
-        if select.args.get("from_") is None:
-            select.set("from_", exp.From(this=source))
-        elif equal:
-            select.append("joins", exp.Join(this=source, on=all_of(equal)))
-        else:
-            select.append("joins", exp.Join(this=source, kind="CROSS"))
+    first, *rest = connected_order(residual.atoms)
+    places, within = _own_places(first)
+    select = exp.Select(from_=exp.From(this=table_of(first.table, first.alias)))
+    joined_here = {v for v, _ in within}
+    where = [*(equal for _, equal in within), *atom_conditions(first)]
+    for atom in rest:
+        own, within = _own_places(atom)
+        common = {
+            v: exp.EQ(this=again(places[v]), expression=again(here))
+            for v, here in own.items()
+            if v in places
+        }
+        select = joined_with(select, table_of(atom.table, atom.alias), list(common.values()))
+        joined_here |= {*common, *(v for v, _ in within)}
+        where += [*(equal for _, equal in within), *atom_conditions(atom)]
+        places = {**own, **places}
     where += not_null(residual, places, joined_here)
     where += [predicate_condition(p, places) for p in residual.predicates]
-    if where:
-        select.set("where", exp.Where(this=all_of(where)))
-    return select, places
+    return filtered_by(select, where), places
+
+
+def _own_places(atom: Atom) -> tuple[Places, list[tuple[Variable, exp.Expression]]]:
+    """The first column of each variable of an atom, and what makes its further ones equal to it."""
+    own: Places = {}
+    within: list[tuple[Variable, exp.Expression]] = []
+    for name, term in atom.terms:
+        if not isinstance(term, Variable):
+            continue
+        here = column(name, atom.alias)
+        if term in own:
+            within.append((term, exp.EQ(this=again(own[term]), expression=here)))
+        else:
+            own[term] = here
+    return own, within
 
 
 def grouped_count(
@@ -104,16 +101,6 @@ def largest(rows: exp.Select, name: str) -> exp.Select:
         from_=exp.From(this=exp.to_identifier(name)),
         with_=exp.With(expressions=[rows_of]),
     )
-
-
-def first_places(atoms: Iterable[Atom]) -> Places:
-    """The first column that holds each variable."""
-    places: Places = {}
-    for atom in atoms:
-        for name, term in atom.terms:
-            if isinstance(term, Variable):
-                places.setdefault(term, column(name, atom.alias))
-    return places
 
 
 def atom_conditions(atom: Atom) -> list[exp.Expression]:

@@ -7,7 +7,7 @@ from sqlglot import exp
 from sqlrs.planning.inclusion_exclusion import Sum
 from sqlrs.planning.leaves import Picked
 from sqlrs.planning.prune import Pruning
-from sqlrs.sql.factorised import Statement
+from sqlrs.sql.factorised import StatementBuilder
 from sqlrs.trees.build import (
     ascending,
     filtered_by,
@@ -21,13 +21,13 @@ from sqlrs.trees.identifiers import again, column
 from sqlrs.trees.naming import RESULTS
 
 
-def pruned_statement(pruning: Pruning, building: Statement) -> exp.Select:
+def pruned_statement(pruning: Pruning, building: StatementBuilder) -> exp.Select:
     """One statement: bounds, seeds, the best of them, survivors, and the largest of all."""
-    return _Writer(pruning, building).select()
+    return _PrunedWriter(pruning, building).select()
 
 
-class _Writer:
-    def __init__(self, pruning: Pruning, building: Statement) -> None:
+class _PrunedWriter:
+    def __init__(self, pruning: Pruning, building: StatementBuilder) -> None:
         self.pruning = pruning
         self.building = building
 

@@ -12,8 +12,8 @@ from sqlglot import exp
 
 from sqlrs.dialects import dialect_named
 from sqlrs.planning.bags import Grouping
-from sqlrs.planning.plan import Factorised, Plan, Pruned, table_names
-from sqlrs.sql.factorised import Statement, Stored, step_name, stored
+from sqlrs.planning.plan import Factorised, Pruned, ResidualPlan, table_names
+from sqlrs.sql.factorised import StatementBuilder, Stored, step_name, stored
 from sqlrs.sql.write import statement_of
 from sqlrs.trees.identifiers import column, identifier
 from sqlrs.trees.naming import RESULTS, free_name
@@ -25,7 +25,7 @@ _MOST_COST = 2e8
 Stepped = Factorised | Pruned
 
 
-def batches(plans: Iterable[Plan]) -> Iterator[Plan | list[Stepped]]:
+def batches(plans: Iterable[ResidualPlan]) -> Iterator[ResidualPlan | list[Stepped]]:
     """Plans for one statement each time, in order; without steps or at great cost one is alone."""
     batch: list[Stepped] = []
     cost = 0.0
@@ -51,7 +51,7 @@ def together(plans: Sequence[Stepped], dialect: str) -> exp.Select:
     outside: dict[str, exp.Expression] = {}
     for step in shared_steps(plans):
         name = free_name(f"shared_{step_name(step)}"[:40], taken)
-        building = Statement(dialect_named(dialect), frozenset(taken), kept)
+        building = StatementBuilder(dialect_named(dialect), frozenset(taken), kept)
         select, columns = building.grouped(step)
         outside[name] = building.finished(select)
         kept[step.canonical.form] = stored(name, step, columns)
@@ -64,7 +64,7 @@ def together(plans: Sequence[Stepped], dialect: str) -> exp.Select:
     select = select.from_(identifier(values[0]))
     for name in values[1:]:
         select = select.join(identifier(name), join_type="cross", copy=False)
-    outer = Statement(dialect_named(dialect), ctes=outside)
+    outer = StatementBuilder(dialect_named(dialect), ctes=outside)
     return outer.finished(select)
 
 

@@ -5,22 +5,24 @@ from __future__ import annotations
 from sqlglot import exp
 
 from sqlrs.dialects import dialect_named
-from sqlrs.planning.external import Domain, Solved, Sweep
-from sqlrs.planning.plan import Factorised, Plain, Plan, Pruned, table_names
-from sqlrs.sql.external import domain_statement, solver_rows, sweep_statement
-from sqlrs.sql.factorised import Kept, Statement, largest
+from sqlrs.planning.external_plans import Domain, Solved, Sweep
+from sqlrs.planning.plan import Factorised, Plain, Pruned, ResidualPlan, table_names
+from sqlrs.sql.external_variables import domain_statement, solver_rows, sweep_statement
+from sqlrs.sql.factorised import Kept, StatementBuilder, largest
 from sqlrs.sql.plain import plain
 from sqlrs.sql.pruned import pruned_statement
 
 
 def statement_of(
-    plan: Plan, dialect: str, kept: Kept | None = None, taken: frozenset[str] = frozenset()
+    plan: ResidualPlan, dialect: str, kept: Kept | None = None, taken: frozenset[str] = frozenset()
 ) -> exp.Select:
     """A statement that yields T_E as one integer, 0 where the join is empty; else solver's rows.
 
     ``kept`` steps are there already; their names are among those ``taken``.
     """
-    building = Statement(dialect_named(dialect), table_names(plan.residual) | taken, kept or {})
+    building = StatementBuilder(
+        dialect_named(dialect), table_names(plan.residual) | taken, kept or {}
+    )
     match plan:
         case Plain():
             return plain(plan.residual)

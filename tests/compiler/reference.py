@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from sqlrs.compiler.functions import FUNCTIONS
-from sqlrs.refusals import REFUSALS
+from sqlrs.refusals import CHAPTERS, Refusal
 from tests.compiler.fixture_files import blocks
 
 PAGE = Path(__file__).parents[2] / "docs" / "sql-reference.md"
@@ -26,18 +26,28 @@ def _listed(names: set[str]) -> str:
 
 
 def refusals() -> str:
-    """Every code with its meaning, its first example and its hint."""
+    """Every code with its meaning, its first example if it has one, and its hint."""
     examples: dict[str, str] = {}
     for block in blocks("refusals.sql"):
         examples.setdefault(block.expected["code"], block.sql)
     parts = []
-    for code, entry in REFUSALS.items():
-        parts.append(
-            f"### {code}\n\n{entry.meaning[0].upper()}{entry.meaning[1:]} "
-            f"(SQLSTATE {entry.sqlstate}).\n\n"
-            f"```sql\n{examples[code]}\n```\n\nHint: {entry.hint}."
-        )
+    for chapter, entries in CHAPTERS.items():
+        parts.append(f"### About {chapter}")
+        parts += [_refusal(entry, examples.get(entry.code)) for entry in entries]
     return "\n\n".join(parts)
+
+
+def _refusal(entry: Refusal, example: str | None) -> str:
+    lines = [f"#### {entry.code}", f"{_sentence(entry.meaning)} (SQLSTATE {entry.sqlstate})."]
+    if example is not None:
+        lines.append(f"```sql\n{example}\n```")
+    if entry.hint:
+        lines.append(f"Hint: {entry.hint}.")
+    return "\n\n".join(lines)
+
+
+def _sentence(words: str) -> str:
+    return f"{words[0].upper()}{words[1:]}"
 
 
 def filled(page: str) -> str:

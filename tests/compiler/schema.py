@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from sqlrs.catalog import Catalog, Column, ColumnType, Family, Table, View
+from sqlrs.catalog import (
+    Catalog,
+    Column,
+    ColumnType,
+    DeclaredFunction,
+    Family,
+    Routine,
+    Table,
+    View,
+)
 
 BIGINT = ColumnType(Family.INTEGER, "BIGINT")
 INTEGER = ColumnType(Family.INTEGER, "INTEGER")
@@ -35,3 +44,9 @@ VIEWS = (
 )
 CATALOG = Catalog("duckdb", (EDGE, PERSON, VISIT), VIEWS)
 POSTGRES = Catalog("postgres", (EDGE, PERSON, VISIT), VIEWS, search_path=("public",))
+
+
+def declared(name: str, *takes: ColumnType, returns: ColumnType | None = None) -> DeclaredFunction:
+    """A function of the owner's, of one text unless said otherwise."""
+    types = takes or (TEXT,)
+    return DeclaredFunction(name, types, returns or TEXT, Routine(name, len(types), "a body"))

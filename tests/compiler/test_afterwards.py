@@ -8,7 +8,7 @@ import pytest
 
 from sqlrs.compiler.afterwards import Afterwards
 from sqlrs.compiler.compile import compile_query
-from sqlrs.compiler.parse import parse
+from sqlrs.compiler.understand import read_select
 from sqlrs.errors import QueryRefused
 from tests.compiler.schema import CATALOG, POSTGRES
 
@@ -16,7 +16,7 @@ COUNT = "SELECT count(*) AS n FROM edge"
 
 
 def after(clauses: str, select: str = COUNT) -> Afterwards:
-    found = [parse(f"{select} {clauses}", catalog).after for catalog in (CATALOG, POSTGRES)]
+    found = [read_select(f"{select} {clauses}", catalog).after for catalog in (CATALOG, POSTGRES)]
     assert found[0] == found[1]
     assert pickle.loads(pickle.dumps(found[0])) == found[0]
     return found[0]

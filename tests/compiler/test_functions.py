@@ -14,7 +14,17 @@ from sqlrs.compiler.compile import compile_query
 from sqlrs.compiler.functions import FUNCTIONS, SETTINGS_DEPENDENT
 from sqlrs.errors import QueryRefused
 from sqlrs.query import Query
-from tests.compiler.schema import BIGINT, BOOLEAN, DATE, DECIMAL, DOUBLE, TEXT, TIMESTAMP, table
+from tests.compiler.schema import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DECIMAL,
+    DOUBLE,
+    TEXT,
+    TIMESTAMP,
+    declared,
+    table,
+)
 
 CONNECTION = duckdb.connect()
 ROWS = """
@@ -185,6 +195,11 @@ def test_duckdb_is_not_asked_what_would_be_read_as_something_else(condition: str
 
 
 def test_a_declared_function_must_stand_in_the_tree_as_written() -> None:
-    known = Catalog("duckdb", (table("t", **COLUMNS),), functions=frozenset({"soundex", "log10"}))
-    compile_query("SELECT count(*) FROM t WHERE soundex(s) = 'H400'", known)
-    assert _refused("log10(d) > 1", "duckdb", known) == "unknown_function"
+    own = (declared("sound"), declared("soundex"), declared("log10"))
+    known = Catalog("duckdb", (table("t", **COLUMNS),), functions=own)
+    compile_query("SELECT count(*) FROM t WHERE sound(s) = 'H400'", known)
+    for wrong in ("log10(d) > 1", "soundex(s) = 'H400'", '"sound"(s) = \'H400\'', "sound() = 'H'",
+                  "sound(s, s) = 'H'", "sound(DISTINCT s) = 'H'", "sound(*) = 'H'",
+                  "main.sound(s) = 'H'", "sound(x := s) = 'H'", "sound(s ORDER BY s) = 'H'",
+                  "sound(s) OVER () = 'H'", "sound((SELECT s FROM t)) = 'H'"):  # fmt: skip
+        assert _refused(wrong, "duckdb", known), wrong

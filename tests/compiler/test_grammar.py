@@ -12,12 +12,14 @@ from sqlglot import exp
 from sqlrs.compiler.compile import compile_query
 from sqlrs.compiler.coverage import check_coverage
 from sqlrs.compiler.grammar import _NODES, check_grammar
+from sqlrs.compiler.inline import inline
 from sqlrs.compiler.lower import lower
-from sqlrs.compiler.parse import parse
 from sqlrs.compiler.source import Source
+from sqlrs.compiler.understand import read_select
 from sqlrs.errors import QueryRefused, Span
 from tests.compiler.schema import CATALOG
 from tests.support import sql_cases
+from tests.support.examples import examples
 from tests.support.strategies import ALL, databases, load, queries
 
 WIDE = """
@@ -79,7 +81,7 @@ EXCLUDE (a)|t0|r|-|[1]|ASOF|POSITIONAL|FROM|SELECT|INNER|JOIN|NULL|TRUE|IS TRUE|
 
 
 @given(st.data())
-@settings(max_examples=120)
+@settings(max_examples=examples(80))
 def test_mangled_text_is_refused_or_counted_as_the_engine_counts_it(data: st.DataObject) -> None:
     database = data.draw(databases(max_rows=3))
     words = data.draw(queries(database.catalog, ALL)).split(" ")
@@ -91,7 +93,7 @@ def test_mangled_text_is_refused_or_counted_as_the_engine_counts_it(data: st.Dat
             del words[at : at + 1]
     sql = " ".join(words)
     try:
-        lowered = lower(parse(sql, database.catalog), database.catalog)
+        lowered = lower(inline(read_select(sql, database.catalog), database.catalog))
     except QueryRefused as error:
         assert error.describe()
         return
@@ -104,7 +106,7 @@ def test_mangled_text_is_refused_or_counted_as_the_engine_counts_it(data: st.Dat
 
 
 @given(st.text(max_size=60))
-@settings(max_examples=200)
+@settings(max_examples=examples(100))
 def test_any_text_is_refused_not_a_crash(text: str) -> None:
     for sql in (text, f"SELECT count(*) FROM edge WHERE {text}"):
         try:

@@ -6,10 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sqlrs.compiler.compile import compile_query
+from sqlrs.compiler.inline import inline
 from sqlrs.compiler.lower import lower
-from sqlrs.compiler.parse import parse
 from sqlrs.compiler.simplify import Contradiction
+from sqlrs.compiler.understand import read_select
 from tests.support import sql_cases
+from tests.support.examples import examples
 from tests.support.strategies import ALL, TinyDatabase, databases, load, queries
 
 
@@ -21,13 +23,13 @@ def _counted(database: TinyDatabase, sql: str) -> int:
 
 
 @given(st.data())
-@settings(max_examples=120)
+@settings(max_examples=examples(60))
 def test_the_compiled_query_counts_what_the_sql_counts(data: st.DataObject) -> None:
     database = data.draw(databases())
     sql = data.draw(queries(database.catalog, ALL))
     expected = _counted(database, sql)
 
-    lowered = lower(parse(sql, database.catalog), database.catalog)
+    lowered = lower(inline(read_select(sql, database.catalog), database.catalog))
     assert sql_cases.count(lowered, database.by_name) == expected
 
     compiled = compile_query(sql, database.catalog)

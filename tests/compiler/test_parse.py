@@ -8,7 +8,7 @@ from sqlrs.catalog import Catalog, Column, Table, View
 from sqlrs.compiler.compile import compile_query
 from sqlrs.errors import QueryRefused
 from sqlrs.query import Query
-from tests.compiler.schema import BIGINT, TEXT, table
+from tests.compiler.schema import BIGINT, TEXT, declared, table
 
 MIXED = Table(
     "Straße",
@@ -124,9 +124,9 @@ def test_a_view_in_another_view_and_its_errors_stand_where_it_is_named() -> None
 
 def test_functions_that_the_owner_declares_are_known() -> None:
     base = table("t", x=BIGINT, y=TEXT)
-    sql = "SELECT count(*) FROM t WHERE Soundex(y) = 'A1' AND st_area(x) > 2"
+    sql = "SELECT count(*) FROM t WHERE Sounds_like(y) = 'A1' AND st_area(x) > 2"
     assert code(sql, Catalog("duckdb", (base,))) == "unknown_function"
-    known = Catalog("duckdb", (base,), functions=frozenset({"soundex", "st_area"}))
+    known = Catalog("duckdb", (base,), functions=(declared("sounds_like"), declared("st_area")))
     assert [f.columns for f in compiled(sql, known).atoms[0].filters] == [{"x", "y"}]
 
 

@@ -10,9 +10,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from psycopg import sql as compose
 
+from sqlrs.compiler.inline import inline
 from sqlrs.compiler.lower import lower
-from sqlrs.compiler.parse import parse
+from sqlrs.compiler.understand import read_select
 from tests.support import sql_cases
+from tests.support.examples import examples
 from tests.support.postgres_server import PostgresServer
 from tests.support.strategies import ALL, TinyDatabase, databases, queries
 
@@ -40,12 +42,12 @@ def test_the_compiled_query_counts_what_postgres_counts(postgres_server: Postgre
     with postgres_server.database() as url, psycopg.connect(url, autocommit=True) as connection:
 
         @given(st.data())
-        @settings(max_examples=60, suppress_health_check=list(HealthCheck))
+        @settings(max_examples=examples(40), suppress_health_check=list(HealthCheck))
         def check(data: st.DataObject) -> None:
             database = data.draw(databases())
             sql = data.draw(queries(database.catalog, ALL))
             known = replace(database.catalog, dialect="postgres", search_path=("public",))
-            lowered = lower(parse(sql, known), known)
+            lowered = lower(inline(read_select(sql, known), known))
             assert sql_cases.count(lowered, database.by_name) == _counted(connection, database, sql)
 
         check()

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 
+import sqlrs
 from sqlrs.compiler.compile import compile_query
 from sqlrs.compiler.complexity import MAX_CHARACTERS
+from sqlrs.compiler.grammar import _REFUSED_ARGUMENTS, _REFUSED_NODES
 from sqlrs.errors import QueryRefused
-from sqlrs.refusals import REFUSALS
+from sqlrs.refusals import CHAPTERS, REFUSALS
 from tests.compiler.fixture_files import Block, blocks
 from tests.compiler.schema import CATALOG, POSTGRES
 
@@ -37,8 +43,68 @@ def test_example_is_refused_as_described(example: Block) -> None:
     assert error.text == example.sql
 
 
-def test_every_code_has_an_example() -> None:
-    assert {example.expected["code"] for example in EXAMPLES} == set(REFUSALS)
+def test_every_code_of_the_language_has_an_example() -> None:
+    codes = {entry.code for entry in CHAPTERS["the language"]}
+    assert {example.expected["code"] for example in EXAMPLES} == codes
+
+
+def test_every_code_stands_in_the_list_once() -> None:
+    codes = [entry.code for entries in CHAPTERS.values() for entry in entries]
+    assert sorted(codes) == sorted(REFUSALS)
+
+
+# What is said of which part, where the code is no literal of the call that raises it.
+_CODES_BY_NODE = {*_REFUSED_NODES.values(), *_REFUSED_ARGUMENTS.values()}
+_PASSED_ON = {
+    "compiler/afterwards.py": {"code"},
+    "compiler/grammar.py": {"code"},
+    "compiler/inline.py": {"error.code", "'negated_subquery' if negated else 'subquery'"},
+    "compiler/source.py": {"code"},
+}
+
+
+def _raised() -> Iterator[tuple[str, ast.expr]]:
+    """The file and the code of every call that makes a refusal."""
+    package = Path(sqlrs.__file__).parent
+    for path in sorted(package.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Call):
+                continue
+            name = getattr(node.func, "id", None) or getattr(node.func, "attr", None)
+            file = path.relative_to(package).as_posix()
+            assert name != "QueryRefused" or file == "refusals.py", f"{file}:{node.lineno}"
+            if name == "refusal":
+                yield file, node.args[0]
+
+
+def test_every_refusal_is_raised_by_a_code_of_the_list() -> None:
+    for file, code in _raised():
+        if isinstance(code, ast.Constant):
+            assert code.value in REFUSALS, file
+        else:
+            assert ast.unparse(code) in _PASSED_ON.get(file, ()), file
+    assert set(REFUSALS) >= _CODES_BY_NODE
+
+
+def test_every_code_of_the_list_is_raised() -> None:
+    raised = {code.value for _, code in _raised() if isinstance(code, ast.Constant)}
+    examples = {example.expected["code"] for example in EXAMPLES}
+    assert set(REFUSALS) == raised | examples
+
+
+def test_no_message_or_hint_is_written_twice() -> None:
+    """A refusal that says the words of the list once more would drift from it."""
+    words = [words for entry in REFUSALS.values() for words in (entry.meaning, entry.hint)]
+    listed = {text for text in words if len(text.split()) > 3}
+    package = Path(sqlrs.__file__).parent
+    for path in sorted(package.rglob("*.py")):
+        if path.name != "refusals.py":
+            found = {
+                node.value
+                for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+                if isinstance(node, ast.Constant) and isinstance(node.value, str)
+            }
+            assert not found & listed, path
 
 
 def test_long_text_is_refused_without_echo() -> None:

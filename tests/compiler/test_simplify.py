@@ -25,6 +25,7 @@ from sqlrs.query import (
 )
 from tests.compiler.schema import BIGINT, DECIMAL, TEXT, table
 from tests.support import sql_cases
+from tests.support.examples import examples
 
 DOUBLE = ColumnType(Family.FLOAT, "DOUBLE")
 NUMERIC = ColumnType(Family.DECIMAL, "numeric")
@@ -58,7 +59,7 @@ def comparisons(draw: st.DrawFn) -> Comparison:
     st.booleans(),
     st.sampled_from([None, frozenset[Variable](), frozenset({X}), frozenset({X, Y})]),
 )
-@settings(max_examples=150)
+@settings(max_examples=examples(60))
 def test_the_simplified_query_counts_the_same_and_is_never_missed_when_empty(
     predicates: list[Comparison],
     unequal: set[tuple[Variable, Variable]],

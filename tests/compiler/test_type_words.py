@@ -8,7 +8,7 @@ import pytest
 import sqlglot
 from sqlglot import exp
 
-from sqlrs.compiler.type_words import TYPE_WORDS
+from sqlrs.dialects import dialect_named
 
 SEVERAL_WORDS = [
     "timestamp with time zone", "timestamp without time zone", "decimal(5, 2)", "numeric(7)",
@@ -28,7 +28,9 @@ def _written(word: str, dialect: str) -> str:
 
 
 def _words(dialect: str) -> list[str]:
-    return sorted(word.replace("_", " ") for word in TYPE_WORDS[dialect] if "p_u" not in word)
+    return sorted(
+        word.replace("_", " ") for word in dialect_named(dialect).type_words if "p_u" not in word
+    )
 
 
 def test_duckdb_knows_each_type_and_takes_the_written_one_for_the_same() -> None:

@@ -22,7 +22,7 @@ from sqlrs.catalog import Catalog, Column, ColumnType, Family, Table
 from sqlrs.compiled import Compiled
 from sqlrs.engines.duckdb_optimizers import MISCOUNTING, SETTING
 from sqlrs.planning.choose import choose
-from sqlrs.planning.statistics import Statistics
+from sqlrs.planning.table_statistics import Statistics
 from sqlrs.query import Query
 from sqlrs.residuals.residual import Residuals
 from sqlrs.settings import Settings

@@ -18,6 +18,7 @@ from sqlrs.sql.plain import plain
 from tests.support import brute, strategies
 from tests.support.builders import atom, query, table
 from tests.support.engine_fixtures import BothEngines
+from tests.support.examples import examples
 from tests.support.strategies import Draw, Features, TinyDatabase
 
 # The variables of each type, and a constant that occurs.
@@ -72,7 +73,7 @@ def labelled(database: TinyDatabase) -> dict[str, list[Any]]:
     return {t.label: database.rows[t.identity] for t in database.catalog.tables}
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(20))
 @given(drawn=loaded_queries())
 def test_plain_residuals_of_random_queries(
     both_engines: BothEngines, drawn: tuple[TinyDatabase, Query]
@@ -91,7 +92,7 @@ def loaded_sql(draw: Draw) -> tuple[TinyDatabase, str]:
     return database, draw(strategies.queries(database.catalog, features))
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(20))
 @given(drawn=loaded_sql())
 def test_plain_residuals_of_random_sql(
     both_engines: BothEngines, drawn: tuple[TinyDatabase, str]

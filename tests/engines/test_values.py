@@ -12,7 +12,8 @@ import pytest
 from sqlglot import exp
 
 from sqlrs.catalog import Column, ColumnType, Family, Table
-from sqlrs.engines.types import duckdb_type, postgres_type
+from sqlrs.engines.duckdb_catalog import duckdb_type
+from sqlrs.engines.postgres_catalog import postgres_type
 from sqlrs.sql.places import Scale, day_number, ranked
 from sqlrs.values import INFINITE_DAY, values_of
 from tests.planning.adapters import Direct

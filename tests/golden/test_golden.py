@@ -17,7 +17,7 @@ from sqlrs.compiled import Compiled
 from sqlrs.engines.base import Engine
 from sqlrs.measuring.solver import solve
 from sqlrs.owner.statements import statements
-from sqlrs.planning.external import Solved
+from sqlrs.planning.external_plans import Solved
 from tests.golden.constructs import CONSTRUCTS, PUBLIC, ROWS, TABLES, Construct
 from tests.support import brute
 from tests.support.engine_fixtures import BothEngines

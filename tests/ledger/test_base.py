@@ -14,7 +14,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sqlrs.errors import BudgetExhausted, UsageError
-from sqlrs.ledger.base import Budget, Kind, add, check_answer, check_outcome, parse_cap, subtract
+from sqlrs.ledger.base import (
+    Kind,
+    PrivacyBudget,
+    add,
+    check_answer,
+    check_outcome,
+    parse_cap,
+    subtract,
+)
 from tests.ledger.build import charge
 
 ABSURD = ["0", "-1", "-0", "NaN", "sNaN", "Infinity", "-Infinity", "1001", "1e9999", "1e-9999"]
@@ -77,7 +85,7 @@ def test_caps_have_one_form(value: str | int, text: str) -> None:
 
 
 def test_ten_tenths_are_one() -> None:
-    budget = Budget(Kind.ANALYST, "ada", Decimal(1), Decimal(0))
+    budget = PrivacyBudget(Kind.ANALYST, "ada", Decimal(1), Decimal(0))
     for _ in range(10):
         budget = budget.after(charge("0.1"))
     assert budget.spent == 1
@@ -97,11 +105,11 @@ def test_sums_are_exact_whatever_the_context(left: Decimal, right: Decimal) -> N
 
 
 def test_remaining_is_never_negative() -> None:
-    assert Budget(Kind.DATASET, "graph", Decimal(1), Decimal(3)).remaining == 0
+    assert PrivacyBudget(Kind.DATASET, "graph", Decimal(1), Decimal(3)).remaining == 0
 
 
 def test_the_refusal_says_who_and_how_much() -> None:
-    budget = Budget(Kind.DATASET, "graph", Decimal(10), Decimal("9.75"))
+    budget = PrivacyBudget(Kind.DATASET, "graph", Decimal(10), Decimal("9.75"))
     with pytest.raises(BudgetExhausted) as refusal:
         budget.after(charge("0.5"))
     assert "costs epsilon 0.5" in str(refusal.value)
@@ -112,9 +120,9 @@ def test_the_refusal_says_who_and_how_much() -> None:
 @pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity", "-1", "sNaN"])
 def test_a_budget_is_made_of_numbers(value: str) -> None:
     with pytest.raises(ValueError, match="finite"):
-        Budget(Kind.ANALYST, "ada", Decimal(value), Decimal(0))
+        PrivacyBudget(Kind.ANALYST, "ada", Decimal(value), Decimal(0))
     with pytest.raises(ValueError, match="finite"):
-        Budget(Kind.ANALYST, "ada", Decimal(1), Decimal(value))
+        PrivacyBudget(Kind.ANALYST, "ada", Decimal(1), Decimal(value))
 
 
 @pytest.mark.parametrize("answer", ["", "{", "forty-two thousand", "NaN,", '{"a": 41}, 42'])

@@ -15,8 +15,9 @@ import sqlalchemy
 
 from sqlrs.errors import BudgetExhausted, EngineFailed, UsageError
 from sqlrs.ledger.store import StoreLedger
-from sqlrs.procedures.statistics import hide
+from sqlrs.procedures.server_statistics import hide
 from tests.ledger.build import charge
+from tests.ledger.older import FIXTURES
 
 OLD_TABLES = """
 CREATE TABLE sqlrs_budgets (
@@ -105,6 +106,12 @@ def test_what_a_stranger_may_write_to(server: Server) -> None:
          "ALTER TABLE sqlrs_ledger.sqlrs_budgets SET LOGGED"),
         (f"ALTER TABLE sqlrs_ledger.sqlrs_budgets OWNER TO {server.stranger}",
          f"ALTER TABLE sqlrs_ledger.sqlrs_budgets OWNER TO {server.service}"),
+        (f"ALTER TABLE sqlrs_ledger.sqlrs_version OWNER TO {server.stranger}",
+         f"ALTER TABLE sqlrs_ledger.sqlrs_version OWNER TO {server.service}"),
+        ("CREATE RULE r AS ON UPDATE TO sqlrs_ledger.sqlrs_version DO INSTEAD NOTHING",
+         "DROP RULE r ON sqlrs_ledger.sqlrs_version"),
+        ("GRANT UPDATE ON sqlrs_ledger.sqlrs_version TO PUBLIC", "REVOKE UPDATE ON "
+         "sqlrs_ledger.sqlrs_version FROM PUBLIC"),
     ):  # fmt: skip
         server.run(statement)
         with pytest.raises(UsageError, match=ALONE):
@@ -129,6 +136,31 @@ def test_an_older_ledger_moves_in_with_what_is_spent(server: Server) -> None:
 
 
 @pytest.mark.postgres
+def test_whoever_upgrades_a_ledger_its_owner_keeps_it(server: Server) -> None:
+    """The table of a new version belongs to whom the budgets belong, not to whom it was made by."""
+    server.run((FIXTURES / "version_1_postgresql.sql").read_text("utf-8"), server.service)
+    server.run(f"GRANT {server.service} TO {server.stranger}")
+    StoreLedger(server.url_of(server.stranger)).close()
+    server.run(f"REVOKE {server.service} FROM {server.stranger}")
+    ledger = StoreLedger(server.url_of(server.service))
+    ledger.reserve(charge("0.01"))
+    ledger.close()
+    owners = server.run("SELECT tableowner FROM pg_tables WHERE schemaname = 'sqlrs_ledger'")
+    assert set(owners) == {(server.service,)}
+
+
+@pytest.mark.postgres
+def test_an_older_ledger_of_another_role_is_not_upgraded(server: Server) -> None:
+    script = (FIXTURES / "version_1_postgresql.sql").read_text("utf-8")
+    server.run(script)  # the superuser's, with all rights for the service: allowed until now
+    server.run(f"GRANT ALL ON SCHEMA sqlrs_ledger TO {server.service}")
+    server.run(f"GRANT ALL ON ALL TABLES IN SCHEMA sqlrs_ledger TO {server.service}")
+    with pytest.raises(UsageError, match="must be owner of schema") as error:
+        StoreLedger(server.url_of(server.service))
+    assert "must be given to it first" in (error.value.hint or "")
+
+
+@pytest.mark.postgres
 def test_a_role_that_may_not_make_the_schema_is_told_how(server: Server) -> None:
     name = urlsplit(server.url).path.strip("/")
     server.run(f"REVOKE CREATE ON DATABASE {name} FROM {server.service}")
@@ -140,7 +172,10 @@ def test_a_role_that_may_not_make_the_schema_is_told_how(server: Server) -> None
 
 
 @pytest.mark.postgres
-def test_a_ledger_needs_no_statistics(server: Server) -> None:
+@pytest.mark.parametrize("made", ["new", "old"])
+def test_a_ledger_needs_no_statistics(server: Server, made: str) -> None:
+    if made == "old":
+        server.run((FIXTURES / "version_1_postgresql.sql").read_text("utf-8"), server.service)
     hide(server.url)
     ledger = StoreLedger(server.url_of(server.service))
     ledger.grant(analyst="ada", epsilon=1)

@@ -15,7 +15,7 @@ import pytest
 import sqlalchemy
 
 from sqlrs.errors import BudgetExhausted, EngineFailed, UsageError
-from sqlrs.ledger import Budget, Kind
+from sqlrs.ledger import Kind, PrivacyBudget
 from sqlrs.ledger.store import StoreLedger
 from tests.ledger.build import charge
 
@@ -74,8 +74,8 @@ def test_an_analyst_and_a_dataset_may_share_a_name(store: StoreLedger) -> None:
     store.grant(dataset="same", epsilon=5)
     store.reserve(charge("1", analyst="same", dataset="same"))
     assert store.show() == (
-        Budget(Kind.ANALYST, "same", Decimal(3), Decimal(1)),
-        Budget(Kind.DATASET, "same", Decimal(5), Decimal(1)),
+        PrivacyBudget(Kind.ANALYST, "same", Decimal(3), Decimal(1)),
+        PrivacyBudget(Kind.DATASET, "same", Decimal(5), Decimal(1)),
     )
 
 

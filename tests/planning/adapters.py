@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import duckdb
 import psycopg
 from sqlglot import exp
 
-from sqlrs.catalog import Catalog, Table
+from sqlrs.catalog import Catalog, Routine, Table
 from sqlrs.engines.base import one_integer
 from sqlrs.engines.duckdb_optimizers import MISCOUNTING, SETTING
 from tests.support.special import definition
@@ -40,6 +40,9 @@ class Direct:
         return self.connection.execute(sql.encode()).fetchall()
 
     def catalog(self) -> Catalog:
+        raise NotImplementedError("plans ask for no catalog")
+
+    def routines(self, names: Collection[str]) -> tuple[Routine, ...]:
         raise NotImplementedError("plans ask for no catalog")
 
     def interrupt(self) -> None:

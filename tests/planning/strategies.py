@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sqlglot import exp
 
 from sqlrs.catalog import Table
-from sqlrs.planning.statistics import Repetition, Statistics
+from sqlrs.planning.table_statistics import Repetition, Statistics
 from sqlrs.query import (
     Atom,
     Comparison,

@@ -12,13 +12,14 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from sqlrs.catalog import ColumnType, Family
-from sqlrs.planning.external import Domain, Sweep, external_plan
-from sqlrs.planning.plan import Plan
+from sqlrs.planning.external_plans import Domain, Sweep, external_plan
+from sqlrs.planning.plan import ResidualPlan
 from sqlrs.query import Query
 from sqlrs.residuals.residual import Reading, Residuals, subsets
 from sqlrs.sql.write import statement_of
 from tests.support import brute
 from tests.support.builders import DECIMAL, INTEGER, atom, query, table
+from tests.support.examples import examples
 
 DATE = ColumnType(Family.DATE, "DATE")
 VALUES = {
@@ -42,7 +43,7 @@ def load(q: Query, rows: brute.Database) -> None:
             CONNECTION.execute(f"INSERT INTO {each.name} VALUES ({marks})", row)
 
 
-def run(plan: Plan) -> int:
+def run(plan: ResidualPlan) -> int:
     result = CONNECTION.execute(statement_of(plan, "duckdb").sql(dialect="duckdb")).fetchone()
     assert result is not None
     return int(result[0])
@@ -81,7 +82,7 @@ def compared(draw: st.DrawFn, kind: ColumnType) -> tuple[Query, brute.Database]:
 
 
 @pytest.mark.parametrize("kind", [INTEGER, DECIMAL, DATE], ids=lambda k: k.family.value)
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(data=st.data())
 def test_equal_to_brute_force(kind: ColumnType, data: st.DataObject) -> None:
     q, rows = data.draw(compared(kind))

@@ -13,7 +13,7 @@ from sqlrs.catalog import Catalog
 from sqlrs.compiler.compile import compile_query
 from sqlrs.planning.choose import choose
 from sqlrs.planning.plan import Factorised, Pruned
-from sqlrs.planning.statistics import Repetition, Statistics
+from sqlrs.planning.table_statistics import Repetition, Statistics
 from sqlrs.query import Query
 from sqlrs.residuals.residual import Residuals
 from sqlrs.sql.together import together

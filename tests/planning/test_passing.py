@@ -18,13 +18,14 @@ from sqlrs.planning.inclusion_exclusion import Planner
 from sqlrs.planning.passing import passed, replacements
 from sqlrs.planning.plan import Factorised
 from sqlrs.planning.problem import Problem
-from sqlrs.planning.statistics import Repetition, Statistics
+from sqlrs.planning.table_statistics import Repetition, Statistics
 from sqlrs.query import Atom, Query
 from sqlrs.residuals.residual import Residual, Residuals
 from sqlrs.sql import plain as emit
 from sqlrs.sql.write import statement_of
 from tests.planning.adapters import Direct
 from tests.support.builders import DECIMAL, INTEGER, TEXT, atom, query, table
+from tests.support.examples import examples
 
 VISIT = table("visit", "person", "place", "day", nullable="person place day")
 SHORT = ColumnType(Family.INTEGER, "SMALLINT")
@@ -121,7 +122,7 @@ def check(residual: Residual, data: st.DataObject, snapshot: Direct) -> None:
     )
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(50))
 @given(comparing(), st.data())
 def test_the_count_stays_on_duckdb(
     on_duckdb: Direct, residual: Residual, data: st.DataObject
@@ -129,7 +130,7 @@ def test_the_count_stays_on_duckdb(
     check(residual, data, on_duckdb)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(20))
 @given(comparing(), st.data())
 def test_the_count_stays_on_postgres(
     on_postgres: Direct, residual: Residual, data: st.DataObject

@@ -14,7 +14,8 @@ import pytest
 from sqlrs.dialects import dialect_named
 from sqlrs.errors import UsageError
 from sqlrs.measuring.evaluate import Evaluator
-from sqlrs.measuring.statistics import read_statistics
+from sqlrs.measuring.sampling import read_statistics
+from sqlrs.planning.bounding import bounding
 from sqlrs.planning.canonical import canonical, twins
 from sqlrs.planning.choose import choose
 from sqlrs.planning.decompose import decompose
@@ -23,12 +24,11 @@ from sqlrs.planning.index_hints import index_hints
 from sqlrs.planning.join_order import cheapest
 from sqlrs.planning.parts import Parts
 from sqlrs.planning.problem import Problem
-from sqlrs.planning.prune import bounding
-from sqlrs.planning.statistics import Statistics
 from sqlrs.planning.structure import Structure, numbered
+from sqlrs.planning.table_statistics import Statistics
 from sqlrs.query import Inequality, Query, Variable
 from sqlrs.residuals.residual import Residuals
-from sqlrs.sql.factorised import Statement
+from sqlrs.sql.factorised import StatementBuilder
 from sqlrs.sql.write import statement_of
 from sqlrs.trees.naming import column_names
 from tests.planning.adapters import Direct
@@ -105,7 +105,7 @@ def test_a_bound_is_never_below_a_group(graph: Direct) -> None:
     bound = Planner(Statistics()).bound(easier)
     building = choose(residuals.of(frozenset({0, 1, 2})), how="pruned")
     assert building.name == "pruned"
-    statement = Statement(dialect_named("duckdb"), frozenset({"edge"}))
+    statement = StatementBuilder(dialect_named("duckdb"), frozenset({"edge"}))
     rows, columns = statement.totals(bound)
     assert list(columns.values()) == ["a"]
     bounds = dict(graph.rows(statement.finished(rows)))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from sqlrs.planning import prune
 from sqlrs.planning.choose import choose
-from sqlrs.planning.statistics import Repetition, Statistics
+from sqlrs.planning.table_statistics import Repetition, Statistics
 from sqlrs.residuals import isomorphism
 from sqlrs.residuals.residual import Residuals
 from sqlrs.sql.write import statement_of
@@ -22,6 +22,7 @@ from tests.planning.adapters import Direct
 from tests.planning.strategies import Case, cases
 from tests.support import brute
 from tests.support.builders import EDGE, PATTERNS, atom, pattern, query, table
+from tests.support.examples import examples
 from tests.support.special import LINES, Line
 
 SHAPES = {
@@ -121,13 +122,13 @@ def test_a_query_that_duckdb_miscounts(how: str, optimizers: str) -> None:
         assert right == ((optimizers, how) != ("all on", "plain"))
 
 
-@settings(max_examples=250)
+@settings(max_examples=examples(80))
 @given(cases())
 def test_on_duckdb(on_duckdb: Direct, case: Case) -> None:
     check(case, on_duckdb)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(30))
 @given(cases())
 def test_on_postgres(on_postgres: Direct, case: Case) -> None:
     check(case, on_postgres)
@@ -137,7 +138,7 @@ SPECIAL = [(engine, line) for engine, lines in LINES.items() for line in lines]
 
 
 @pytest.mark.parametrize(("engine", "line"), SPECIAL, ids=lambda v: str(v))
-@settings(max_examples=12)
+@settings(max_examples=examples(6))
 @given(data=st.data())
 def test_special_values(
     on_duckdb: Direct, on_postgres: Direct, engine: str, line: Line, data: st.DataObject

@@ -16,13 +16,14 @@ from sqlrs.planning.leaves import Completions, TableRows
 from sqlrs.planning.plan import Factorised
 from sqlrs.planning.problem import Problem
 from sqlrs.planning.separate import reduced, separate
-from sqlrs.planning.statistics import Statistics
+from sqlrs.planning.table_statistics import Statistics
 from sqlrs.residuals.residual import Residual, Residuals
 from sqlrs.sql import plain as emit
 from sqlrs.sql.write import statement_of
 from tests.planning.adapters import Direct
 from tests.planning.strategies import TABLES, rows_of
 from tests.support.builders import EDGE, atom, query, table
+from tests.support.examples import examples
 
 BOW_TIE = [atom(EDGE, *p) for p in ("xa", "ab", "bx", "xc", "cd", "dx")]
 
@@ -66,7 +67,7 @@ def open_flowers(draw: st.DrawFn) -> Residual:
     return Residuals(whole).of(frozenset(range(len(petals))))
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(60))
 @given(open_flowers(), st.data())
 def test_the_largest_count_stays(
     on_duckdb: Direct, residual: Residual, data: st.DataObject
@@ -92,7 +93,7 @@ def open_stars(draw: st.DrawFn) -> Residual:
     return Residuals(query(*edges, *gone, different=different)).of(frozenset(range(len(edges))))
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(50))
 @given(open_stars(), st.data())
 def test_leaves_that_another_one_stands_for(
     on_duckdb: Direct, residual: Residual, data: st.DataObject

@@ -15,13 +15,14 @@ from sqlglot import exp
 from sqlrs.catalog import ColumnType, Family
 from sqlrs.errors import EngineFailed
 from sqlrs.measuring import solver
-from sqlrs.planning.external import Solved
-from sqlrs.planning.solvable import solvable, understood
+from sqlrs.measuring.solvable import solvable, understood
+from sqlrs.planning.external_plans import Solved
 from sqlrs.query import General, Query, Variable
 from sqlrs.residuals.residual import Reading, Residual, Residuals
 from sqlrs.sql.write import statement_of
 from tests.support import brute
 from tests.support.builders import DECIMAL, INTEGER, TEXT, Side, atom, query, table
+from tests.support.examples import examples
 
 DATE = ColumnType(Family.DATE, "DATE")
 R = table("r", "x", "y", nullable="x y")
@@ -100,7 +101,7 @@ def problems(draw: st.DrawFn) -> tuple[Query, brute.Database]:
     return query(*atoms, general=generals, less=less, distinct=distinct), {"r": rows}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(problems())
 def test_equal_to_brute_force(problem: tuple[Query, brute.Database]) -> None:
     q, rows = problem

@@ -19,8 +19,8 @@ from sqlglot import exp
 
 from sqlrs.catalog import ColumnType, Family
 from sqlrs.measuring import solver
-from sqlrs.planning.external import Domain, Solved, Sweep, external_plan
-from sqlrs.planning.solvable import solvable
+from sqlrs.measuring.solvable import solvable
+from sqlrs.planning.external_plans import Domain, Solved, Sweep, external_plan
 from sqlrs.query import Query
 from sqlrs.residuals.residual import Reading, Residual, Residuals, subsets
 from sqlrs.sql import places
@@ -28,6 +28,7 @@ from sqlrs.sql.write import statement_of
 from tests.planning.adapters import Direct
 from tests.support import brute
 from tests.support.builders import INTEGER, atom, query, table
+from tests.support.examples import examples
 from tests.support.special import APART, LINES, Line, Special
 
 DAYS = {"duckdb": ColumnType(Family.DATE, "DATE"), "postgres": ColumnType(Family.DATE, "date")}
@@ -104,7 +105,7 @@ def compared(draw: st.DrawFn, line: Line) -> tuple[Query, brute.Database]:
 
 
 @every_line
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(data=st.data())
 def test_equal_to_brute_force(
     engines: dict[str, Direct], engine: str, line: Line, data: st.DataObject

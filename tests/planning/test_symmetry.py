@@ -18,8 +18,8 @@ from sqlrs.planning.choose import choose
 from sqlrs.planning.inclusion_exclusion import Planner
 from sqlrs.planning.plan import Factorised
 from sqlrs.planning.problem import Problem
-from sqlrs.planning.statistics import Repetition, Statistics
 from sqlrs.planning.symmetry import first_above, keeps, orbits, ordered
+from sqlrs.planning.table_statistics import Repetition, Statistics
 from sqlrs.query import Query, Variable
 from sqlrs.residuals.residual import Residual, Residuals
 from sqlrs.sql import plain as emit
@@ -36,6 +36,7 @@ from tests.support.builders import (
     query,
     table,
 )
+from tests.support.examples import examples
 
 KEYED = table("keyed", "src", "dst", keys=["src dst"])
 BAG = table("bag", "src", "dst", "kind", nullable="src dst kind")
@@ -166,7 +167,7 @@ def check(whole: Query, of: Table, rows: Sequence[tuple[object, ...]], snapshot:
     )
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(60))
 @given(cycles(), st.data())
 def test_the_count_stays_on_duckdb(
     on_duckdb: Direct, case: tuple[Query, Table], data: st.DataObject
@@ -174,7 +175,7 @@ def test_the_count_stays_on_duckdb(
     check(*case, data.draw(rows_of(case[1])), on_duckdb)
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(20))
 @given(cycles(), st.data())
 def test_the_count_stays_on_postgres(
     on_postgres: Direct, case: tuple[Query, Table], data: st.DataObject

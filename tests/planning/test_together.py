@@ -14,13 +14,14 @@ from sqlglot import exp
 
 from sqlrs.planning import prune
 from sqlrs.planning.choose import choose
-from sqlrs.planning.plan import Factorised, Plan, Pruned
+from sqlrs.planning.plan import Factorised, Pruned, ResidualPlan
 from sqlrs.residuals.residual import Residuals
 from sqlrs.sql import plain as emit
 from sqlrs.sql.together import Stepped, batches, together
 from tests.planning.adapters import Direct
 from tests.planning.strategies import TABLES, queries, rows_of, statistics
 from tests.support.builders import EDGE, PATTERNS, atom, pattern, query
+from tests.support.examples import examples
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -62,25 +63,25 @@ def check(data: st.DataObject, snapshot: Direct) -> None:
         assert list(row) == [snapshot.scalar(emit.plain(plan.residual)) for plan in plans]
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(30))
 @given(st.data())
 def test_on_duckdb(on_duckdb: Direct, data: st.DataObject) -> None:
     check(data, on_duckdb)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(12))
 @given(st.data())
 def test_on_postgres(on_postgres: Direct, data: st.DataObject) -> None:
     check(data, on_postgres)
 
 
-def plans_of(text: str, how: str = "factorised") -> list[Plan]:
+def plans_of(text: str, how: str = "factorised") -> list[ResidualPlan]:
     residuals = Residuals(query(*(atom(EDGE, *p) for p in text.split())))
     wanted = [residuals.of(residuals.query.everything), *residuals.undecided(residuals.required)]
     return [choose(residual, how=how) for residual in wanted]
 
 
-def stepped(plans: Iterable[Plan]) -> list[Stepped]:
+def stepped(plans: Iterable[ResidualPlan]) -> list[Stepped]:
     return [plan for plan in plans if isinstance(plan, Factorised | Pruned)]
 
 

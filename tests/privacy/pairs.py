@@ -11,7 +11,7 @@ a release uses; `compare` checks on one pair of neighbours what the privacy proo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -23,7 +23,7 @@ from typing import Any
 import duckdb
 from sqlglot import exp
 
-from sqlrs.catalog import Catalog, Table
+from sqlrs.catalog import Catalog, Routine, Table
 from sqlrs.compiled import Compiled
 from sqlrs.compiler.simplify import Contradiction
 from sqlrs.engines.base import Row, one_integer
@@ -31,7 +31,7 @@ from sqlrs.measuring.measure import Measured, measure
 from sqlrs.mechanisms.smooth import paper, refined
 from sqlrs.residuals.residual import Members
 from sqlrs.sensitivity.refined import released_sensitivity
-from sqlrs.sensitivity.residual import residual_sensitivity
+from sqlrs.sensitivity.residual_bound import residual_sensitivity
 from sqlrs.sensitivity.steps import compile_recursion
 from sqlrs.sensitivity.weights import Weights
 from sqlrs.settings import Settings
@@ -105,6 +105,9 @@ class _Snapshot:
         return self.world.connection.execute(statement.sql(dialect="duckdb")).fetchall()
 
     def catalog(self) -> Catalog:
+        raise NotImplementedError("what is measured is compiled already")
+
+    def routines(self, names: Collection[str]) -> tuple[Routine, ...]:
         raise NotImplementedError("what is measured is compiled already")
 
     def interrupt(self) -> None:

@@ -25,6 +25,7 @@ from sqlrs.sensitivity.feasible import RoleFamily, role_families
 from sqlrs.settings import Settings
 from sqlrs.sql.write import statement_of
 from tests.privacy.pairs import Contents, Pipeline, World, neighbours
+from tests.support.examples import examples
 from tests.support.special import DAYS, DUCKDB, Line
 from tests.support.strategies import ALL, databases, queries
 
@@ -92,13 +93,13 @@ def check_random(world: World, data: st.DataObject, plan: str, max_rows: int = 4
     assert not failures(world, pipeline, database.catalog, contents, VALUES, seed)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(40))
 @given(data=st.data())
 def test_random_queries_with_the_plain_plan(world: World, data: st.DataObject) -> None:
     check_random(world, data, "plain")
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(12))
 @given(data=st.data())
 def test_random_queries_with_the_plans_of_a_release(world: World, data: st.DataObject) -> None:
     check_random(world, data, "auto")
@@ -144,7 +145,7 @@ def check_type(world: World, line: Line, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("line", DUCKDB, ids=str)
-@settings(max_examples=4)
+@settings(max_examples=examples(4))
 @given(data=st.data())
 def test_columns_of_every_type(world: World, line: Line, data: st.DataObject) -> None:
     check_type(world, line, data)
@@ -189,7 +190,7 @@ OF_ONE_FAMILY = (
 
 
 @pytest.mark.parametrize("names", FAMILIES)
-@settings(max_examples=10)
+@settings(max_examples=examples(5))
 @given(data=st.data())
 def test_columns_of_one_family(world: World, names: tuple[str, str], data: st.DataObject) -> None:
     family, *values, constants = FAMILIES[names]
@@ -252,7 +253,7 @@ SOLVED = (
 )
 
 
-@settings(max_examples=12)
+@settings(max_examples=examples(6))
 @given(data=st.data())
 def test_predicates_that_the_solver_reads(world: World, data: st.DataObject) -> None:
     pytest.importorskip("z3")
@@ -267,7 +268,7 @@ def test_predicates_that_the_solver_reads(world: World, data: st.DataObject) -> 
 
 
 @pytest.mark.parametrize("line", DUCKDB, ids=str)
-@settings(max_examples=3)
+@settings(max_examples=examples(3))
 @given(data=st.data())
 def test_keys_of_every_type_beside_solved_predicates(
     world: World, line: Line, data: st.DataObject

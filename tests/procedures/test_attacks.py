@@ -195,6 +195,13 @@ def test_every_setting_that_changes_meaning_or_plan_is_pinned(desk: Desk) -> Non
     assert len(known) > 40
     assert {name for (name,) in known} - pinned == {"client_encoding"}
     assert {"search_path", "row_security", "bytea_output", "enable_seqscan"} <= pinned
+    # All that PostgreSQL itself names beside a plan. The two others are no matter of counting:
+    # buffers of temporary tables, and what only VACUUM and the like read ahead.
+    planned = desk.run(
+        "SELECT lower(name) FROM pg_settings WHERE context = 'user' "
+        "AND 'EXPLAIN' = ANY (pg_settings_get_flags(name))"
+    )
+    assert {name for (name,) in planned} - pinned <= {"temp_buffers", "maintenance_io_concurrency"}
 
 
 def test_the_private_parts_are_closed(desk: Desk) -> None:

@@ -14,7 +14,7 @@ import pytest
 from psycopg.conninfo import make_conninfo
 from ruamel.yaml import YAML
 
-from sqlrs.procedures.statistics import warnings
+from sqlrs.procedures.server_statistics import warnings
 from tests.procedures.desk import PASSWORD, Desk
 from tests.support.postgres_server import PostgresServer, find_binaries
 

@@ -223,7 +223,9 @@ def test_replication_leaves_the_counters_behind(monkeypatch: pytest.MonkeyPatch)
         replica.run(f"{source} WITH (create_slot = false)")
         desk.ask("3")
         deadline = time.monotonic() + 60
-        while replica.run("SELECT count(*) FROM sqlrs.releases, sqlrs.budgets") != [(2,)]:
+        while replica.run("SELECT count(*) FROM sqlrs.releases, sqlrs.budgets, sqlrs.version") != [
+            (2,)
+        ]:
             assert time.monotonic() < deadline
             time.sleep(0.05)
         refuses(replica)
@@ -252,22 +254,3 @@ def test_numbers_of_results_that_are_none(workshop: Desk, t: str) -> None:
         workshop.run("SELECT sqlrs.noise(NULL, 0, 1200000000000, 5)")
     with pytest.raises(psycopg.Error, match="no noise"):
         workshop.run("SELECT sqlrs.noise('NaN', 0, 1200000000000, 5)")
-
-
-def test_an_installation_of_an_older_version_is_brought_up(desk: Desk) -> None:
-    """Its functions lack today's checks and stop; its journal learns what was spent."""
-    desk.install(repeats=False)
-    desk.ask("1")
-    desk.ask("0.5")
-    desk.run("ALTER TABLE sqlrs.releases DROP COLUMN analyst_spent, DROP COLUMN dataset_spent")
-    desk.run(
-        "CREATE FUNCTION sqlrs.charge(analyst text, dataset text, query text, epsilon numeric) "
-        "RETURNS pg_lsn LANGUAGE sql AS 'SELECT pg_current_wal_lsn()'"
-    )
-    desk.run("ALTER FUNCTION sqlrs.charge(text, text, text, numeric) OWNER TO sqlrs_owner")
-    desk.install(repeats=False)
-    old = "sqlrs.charge(text, text, text, numeric)"
-    assert desk.run(f"SELECT to_regprocedure('{old}')") == [(None,)]
-    assert desk.run("SELECT sqlrs.recorded_units('analyst', 'ada')") == [(1_500_000_000_000,)]
-    desk.ask("1")
-    assert desk.spent()["ada"] == Decimal("2.5")

@@ -24,6 +24,7 @@ from tests.procedures.desk import Connection, Desk
 from tests.sensitivity.random_queries import Case, cases
 from tests.sensitivity.shapes import shapes
 from tests.support.builders import PATTERNS, atom, pattern, query, table
+from tests.support.examples import examples
 
 Start = tuple[int | Decimal | None, ...]
 CALL = (
@@ -86,7 +87,7 @@ def compare(
     assert there == here
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(60))
 @given(st.sampled_from(SHAPES), st.data(), st.sampled_from(["1", "3", "0.7", "12.5"]))
 def test_the_fold_on_small_queries_of_every_kind(
     session: Connection, asked: Query, data: st.DataObject, epsilon: str
@@ -94,7 +95,7 @@ def test_the_fold_on_small_queries_of_every_kind(
     compare(session, asked, data, Decimal(epsilon), 5)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(25))
 @given(cases(), st.data(), st.sampled_from(["1", "4"]))
 def test_the_fold_on_random_queries(
     session: Connection, case: Case, data: st.DataObject, epsilon: str
@@ -102,7 +103,7 @@ def test_the_fold_on_random_queries(
     compare(session, case.shape.query, data, Decimal(epsilon), 5)
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(10))
 @given(
     st.sampled_from([pattern(text) for text in PATTERNS.values()]),
     st.data(),
@@ -117,7 +118,7 @@ def test_the_fold_on_the_patterns(
 R, S, U, V = (table(name, "x", "y") for name in "rsuv")
 
 
-@settings(max_examples=12)
+@settings(max_examples=examples(8))
 @given(
     st.sampled_from(
         [

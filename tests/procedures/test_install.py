@@ -22,6 +22,7 @@ from sqlrs.procedures.install import (
     uninstall,
     uninstall_everything,
 )
+from sqlrs.procedures.schema_parts import MIGRATIONS, OBJECTS
 from sqlrs.sensitivity.refined import choose_method
 from sqlrs.sensitivity.steps import compile_recursion
 from sqlrs.settings import Settings
@@ -141,7 +142,8 @@ def test_public_tables_alone_need_no_function(desk: Desk) -> None:
 
 
 def test_every_object_starts_with_its_comment() -> None:
-    for name in ("spend", "fold", "noise", "count", "budgets", "owner", "grow"):
+    steps = (f"migrations/{name}" for name in MIGRATIONS)
+    for name in ("count", "owner", "upgrade", *OBJECTS, *steps):
         assert template(f"procedures/{name}.sql").startswith("-- ")
 
 
@@ -174,6 +176,20 @@ def test_an_owner_with_powers_is_refused(desk: Desk) -> None:
         install(desk.url, desk.define(), Grants(owner="postgres"))
 
 
+def test_an_owner_that_a_stranger_can_act_as_is_refused(desk: Desk) -> None:
+    desk.analyst("mallory")
+    desk.run("DROP ROLE IF EXISTS made_before, middle")
+    desk.run("CREATE ROLE made_before; CREATE ROLE middle")
+    desk.run("GRANT made_before TO middle WITH ADMIN OPTION; GRANT middle TO mallory")
+    grants = Grants("made_before", (desk.analyst("ada"),))
+    with pytest.raises(UsageError, match="mallory can act as made_before"):
+        install(desk.url, desk.define(), grants)
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        desk.run("SELECT count(*) FROM edge", "mallory")
+    desk.run("REVOKE made_before FROM middle")
+    install(desk.url, desk.define(), grants)
+
+
 def test_an_installer_needs_no_superuser(desk: Desk) -> None:
     desk.run("DROP ROLE IF EXISTS keeper")
     desk.run(f"CREATE ROLE keeper LOGIN CREATEROLE PASSWORD '{PASSWORD}'")
@@ -185,6 +201,8 @@ def test_an_installer_needs_no_superuser(desk: Desk) -> None:
     grants = Grants("another_owner", ("ada",), Decimal(5), Decimal(5))
     install(desk.url_of("keeper"), desk.define(), grants)
     install(desk.url_of("keeper"), desk.define(), grants)
+    # Who owns the tables may act as the owner: a superuser installs after it.
+    install(desk.url, desk.define(), grants)
     desk.ask("1")
     assert desk.spent() == {"ada": 1, "data": 1}
     uninstall_everything(desk.url_of("keeper"))

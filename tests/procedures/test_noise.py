@@ -16,6 +16,7 @@ from tests.noise.oracle import deviation_allowed
 from tests.noise.sources import ScriptedBits
 from tests.noise.test_polylaplace_sampler import largest_gap
 from tests.procedures.desk import Connection, Desk
+from tests.support.examples import examples
 from tests.support.postgres_server import PostgresServer
 
 FULL = 2**EXTENSION_BITS
@@ -86,7 +87,7 @@ def dyadic() -> st.SearchStrategy[Fraction]:
     )
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(60))
 @given(
     st.sampled_from([("1", 5), ("0.5", 5), ("0.01", 2), ("7.25", 20), ("1000", 64)]),
     dyadic(),

@@ -105,6 +105,18 @@ def test_the_owner_of_the_database_is_refused(way: Desk) -> None:
     way.run(f"ALTER DATABASE {name} OWNER TO postgres")
 
 
+def test_who_may_copy_the_database_is_refused(way: Desk) -> None:
+    name = way.url.rpartition("/")[2]
+    way.run("ALTER ROLE way CREATEDB")
+    way.install(roles=["way"])
+    way.run(f"ALTER DATABASE {name} IS_TEMPLATE true")
+    try:
+        with pytest.raises(UsageError, match="role way may copy this database"):
+            way.install(roles=["way"])
+    finally:
+        way.run(f"ALTER DATABASE {name} IS_TEMPLATE false")
+
+
 def test_rights_on_public_tables_do_not_matter(way: Desk) -> None:
     way.run("CREATE TABLE place (id int PRIMARY KEY); GRANT SELECT ON place TO way")
     query = "SELECT count(*) FROM edge JOIN place ON edge.src = place.id"
@@ -121,6 +133,9 @@ def test_rights_on_public_tables_do_not_matter(way: Desk) -> None:
         ("GRANT CREATE ON SCHEMA sqlrs TO way", "way may create"),
         ("GRANT UPDATE ON sqlrs.budgets TO way", "way may UPDATE budgets"),
         ("GRANT INSERT ON sqlrs.releases TO PUBLIC", "may INSERT releases"),
+        ("ALTER TABLE sqlrs.version OWNER TO way", "version belongs to way"),
+        ("GRANT UPDATE ON sqlrs.version TO way", "way may UPDATE version"),
+        ("CREATE RULE r AS ON UPDATE TO sqlrs.version DO INSTEAD NOTHING", "version has a"),
         (
             "GRANT EXECUTE ON FUNCTION sqlrs.grant_budget(text, text, numeric) TO way",
             "grant_budget",

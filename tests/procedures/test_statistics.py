@@ -11,7 +11,7 @@ from psycopg import errors
 
 from sqlrs.database import connect
 from sqlrs.errors import EngineFailed
-from sqlrs.procedures.statistics import hide, hide_script, warnings
+from sqlrs.procedures.server_statistics import hide, hide_script, warnings
 from tests.procedures.desk import TRIANGLES, Desk, ask
 from tests.support.postgres_server import find_binaries
 

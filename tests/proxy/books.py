@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from sqlrs.answer import Answer
-from sqlrs.ledger.base import RELEASED, Budget, Release
+from sqlrs.ledger.base import RELEASED, JournalLine, PrivacyBudget
 from sqlrs.ledger.store import StoreLedger
 
 _CHARGED = re.compile(r"sqlrs: epsilon (\S+) charged, ")
@@ -46,12 +46,12 @@ def check_books(ledger: StoreLedger, received: Sequence[Received]) -> None:
         assert answered <= charged == budget.spent <= budget.cap, budget
 
 
-def _recorded(line: Release) -> Received:
+def _recorded(line: JournalLine) -> Received:
     assert line.answer is not None
     value = Answer.from_json(line.answer).value
     return Received(line.charge.analyst, value, line.charge.epsilon)
 
 
-def _pays(budget: Budget, analyst: str) -> bool:
+def _pays(budget: PrivacyBudget, analyst: str) -> bool:
     # There is one dataset, and it pays for everybody.
     return budget.kind == "dataset" or budget.name == analyst

@@ -13,12 +13,12 @@ from sqlglot import exp, parse_one
 from sqlrs.errors import BudgetExhausted, EngineFailed, Interrupted, QueryRefused, Span
 from sqlrs.proxy.backend import (
     Cancellation,
+    CountOutcome,
     ExposedColumn,
     ExposedSchema,
     ExposedTable,
     HistoryRow,
     Hold,
-    Outcome,
     TextRow,
     at_once,
 )
@@ -60,6 +60,7 @@ class DoubleBackend:
         self.spent: dict[str, Decimal] = {}
         self.rows: dict[str, list[HistoryRow]] = {}
         self.seconds = 0.0
+        self.waiting = 0
         self.breaks: Exception | None = None
         self.ill: str | None = None
 
@@ -93,19 +94,25 @@ class DoubleBackend:
         error_bars: Decimal | None,
         cancel: Cancellation,
         hold: Hold = at_once,
-    ) -> Outcome:
+    ) -> CountOutcome:
         self.checker().check(sql)
         cost = epsilon + (error_bars or 0)
         with self._lock:
             for row in self.rows.get(analyst, []):
                 if (row.sql, row.epsilon) == (sql, cost) and row.answer is not None:
-                    return Outcome(row.answer, cost, repeated=True)
+                    return CountOutcome(row.answer, cost, repeated=True)
             spent = self.spent.get(analyst, Decimal(0)) + cost
             if spent > self.budget:
                 raise BudgetExhausted("the budget is exhausted")
             self.spent[analyst] = spent
-        if cancel.wait(self.seconds):
-            raise Interrupted("stopped")
+        with self._lock:
+            self.waiting += 1
+        try:
+            if cancel.wait(self.seconds):
+                raise Interrupted("stopped")
+        finally:
+            with self._lock:
+                self.waiting -= 1
         if self.breaks is not None:
             raise self.breaks
         text = parse_one(sql, read="postgres").sql(dialect="duckdb")
@@ -118,7 +125,7 @@ class DoubleBackend:
             row = HistoryRow(datetime.now(UTC), sql, cost, "released", answer)
             self.rows.setdefault(analyst, []).insert(0, row)
         bars = None if error_bars is None else (answer - 7, answer + 7)
-        return Outcome(answer, cost, bars)
+        return CountOutcome(answer, cost, bars)
 
     def read(
         self, sql: str, *, rows: int, characters: int, cancel: Cancellation

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from sqlrs.proxy.backend import Backend
-from sqlrs.proxy.config import ProxyConfig
-from sqlrs.proxy.policy.price import AnalystLimits
+from sqlrs.proxy.config import Epsilons, ProxyConfig
 from sqlrs.proxy.server import Proxy
 from sqlrs.proxy.users import add_user
 
@@ -71,7 +70,7 @@ def running_proxy(
             state_directory=folder / "state",
             shutdown_seconds=5.0,
             readers=2,
-            default=AnalystLimits(Decimal("0.5"), Decimal(2)),
+            default=Epsilons(epsilon=Decimal("0.5"), max_epsilon=Decimal(2)),
         ),
         **changes,
     )

@@ -13,7 +13,7 @@ from sqlrs.proxy.protocol.messages import (
     Flush,
     Message,
     Parse,
-    Query,
+    SimpleQuery,
     Sync,
     Terminate,
     decode,
@@ -25,7 +25,7 @@ from sqlrs.proxy.protocol.replies import (
     report_fields,
     shift_position,
 )
-from sqlrs.proxy.shadow import messages as shadow_messages
+from sqlrs.proxy.shadow import requests as shadow_requests
 
 _text = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=30)
 _formats = st.lists(st.sampled_from([0, 1]), max_size=4).map(tuple)
@@ -38,11 +38,11 @@ _messages = st.one_of(
     st.builds(Close, st.sampled_from([b"S", b"P"]), _text),
 )
 _ENCODERS = {
-    Parse: shadow_messages.parse,
-    Bind: shadow_messages.bind,
-    Describe: shadow_messages.describe,
-    Execute: shadow_messages.execute,
-    Close: shadow_messages.close,
+    Parse: shadow_requests.parse,
+    Bind: shadow_requests.bind,
+    Describe: shadow_requests.describe,
+    Execute: shadow_requests.execute,
+    Close: shadow_requests.close,
 }
 
 
@@ -62,7 +62,7 @@ def test_the_messages_without_a_body() -> None:
     assert decode(Frame(b"S", b"")) == Sync()
     assert decode(Frame(b"H", b"")) == Flush()
     assert decode(Frame(b"X", b"")) == Terminate()
-    assert decode(Frame(b"Q", b"SELECT 1\0")) == Query("SELECT 1")
+    assert decode(Frame(b"Q", b"SELECT 1\0")) == SimpleQuery("SELECT 1")
 
 
 @pytest.mark.parametrize(

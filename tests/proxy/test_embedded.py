@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 import signal
 import subprocess
@@ -10,11 +11,13 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
 
 from sqlrs.config import Config
+from sqlrs.errors import UsageError
 from sqlrs.ledger.store import StoreLedger
 from sqlrs.proxy import embedded, remove_user
 from tests.proxy.double import EDGES, NOISE, DoubleBackend
@@ -24,13 +27,15 @@ from tests.proxy.harness import running_proxy
 def test_one_command_serves_a_file(tmp_path: Path) -> None:
     (tmp_path / "graph.txt").write_text("".join(f"{a}\t{b}\n" for a, b in EDGES))
     command = ["serve", "--table", "edge=graph.txt", "--user", "alice", "--port", "0"]
-    running = subprocess.Popen(
-        [sys.executable, "-c", "from sqlrs.cli import main; main()", *command],
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
+    events = tmp_path / "events.log"
+    with events.open("w") as log:
+        running = subprocess.Popen(
+            [sys.executable, "-c", "from sqlrs.cli import main; main()", *command],
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+        )
     try:
         assert running.stdout is not None
         password = running.stdout.readline().removeprefix("password of alice: ").strip()
@@ -58,6 +63,21 @@ def test_one_command_serves_a_file(tmp_path: Path) -> None:
     finally:
         running.send_signal(signal.SIGTERM)
         assert running.wait(60) == 0
+    # A log of JSON lines and nothing else: no driver complains about how Python ended.
+    told = [json.loads(line)["event"] for line in events.read_text().splitlines()]
+    assert (told[0], told[-1]) == ("started", "stopped")
+
+
+@pytest.mark.parametrize(
+    "mistake", [{"port": 99_999}, {"port": -1}, {"budget": "plenty"}, {"budget": "-1"}]
+)
+def test_a_mistake_is_told_before_a_password_is_made(
+    tmp_path: Path, mistake: dict[str, Any]
+) -> None:
+    state = tmp_path / "state"
+    with pytest.raises(UsageError):
+        embedded(Config(tables={"edge": "graph.txt"}), "alice", state=state, **mistake)
+    assert not state.exists()
 
 
 def test_what_was_made_once_is_kept(tmp_path: Path) -> None:

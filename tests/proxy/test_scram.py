@@ -3,10 +3,14 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+from pathlib import Path
 
 import pytest
 
 from sqlrs.proxy.protocol.scram import ScramFailure, ScramServer, Verifier, prepared
+from sqlrs.proxy.users import Users, add_user
+
+NAMES = ("alice", "nobody", "mallory")
 
 # The example of RFC 7677, section 3.
 _SALT = base64.b64decode("W22ZaJ0SNY7soEsUEjb6gQ==")
@@ -168,3 +172,18 @@ def test_decoys_have_one_salt_per_name_and_no_password() -> None:
 def test_passwords_are_prepared_as_the_standard_says(password: str, expected: bytes) -> None:
     """The examples of RFC 4013; where it prohibits, PostgreSQL takes the password as it is."""
     assert prepared(password) == expected
+
+
+def test_a_restart_does_not_tell_who_is_unknown(tmp_path: Path) -> None:
+    file = tmp_path / "users.toml"
+    add_user(file, "alice", "a long password")
+
+    def salts() -> list[bytes]:
+        users = Users(file)
+        first = b"n,,n=,r=abcdefgh"
+        answers = [users.exchange(name, None).first("SCRAM-SHA-256", first) for name in NAMES]
+        return [answer.split(b",")[1] for answer in answers]
+
+    before = salts()
+    assert salts() == before
+    assert len(set(before)) == len(NAMES)

@@ -13,7 +13,7 @@ import pytest
 from psycopg.pq import ExecStatus
 
 from sqlrs.proxy.protocol.replies import read_data_row
-from sqlrs.proxy.shadow.messages import once
+from sqlrs.proxy.shadow.requests import once
 from tests.proxy.double import DoubleBackend
 from tests.proxy.harness import PASSWORD, RunningProxy, running_proxy
 

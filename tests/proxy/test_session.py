@@ -9,7 +9,7 @@ import pytest
 
 from sqlrs.errors import BudgetExhausted, EngineFailed, QueryRefused, Span, SqlrsError
 from sqlrs.proxy import effects
-from sqlrs.proxy.backend import HistoryRow, Outcome
+from sqlrs.proxy.backend import CountOutcome, HistoryRow
 from sqlrs.proxy.policy.decisions import split
 from sqlrs.proxy.policy.parameters import inline
 from sqlrs.proxy.policy.price import AnalystLimits
@@ -24,7 +24,7 @@ from sqlrs.proxy.protocol.messages import (
     FunctionCall,
     Message,
     Parse,
-    Query,
+    SimpleQuery,
     Sync,
     Terminate,
 )
@@ -104,7 +104,7 @@ class World:
                 self.counted.append(effect)
                 if self.failure:
                     raise self.failure
-                return Outcome(42, effect.epsilon)
+                return CountOutcome(42, effect.epsilon)
             case effects.Remaining():
                 return Decimal(9)
             case effects.History():
@@ -176,7 +176,7 @@ def sqlstates(frames: list[Frame]) -> list[str]:
 
 
 def test_a_simple_count(world: World) -> None:
-    frames = world.say(Query(COUNT))
+    frames = world.say(SimpleQuery(COUNT))
     assert [frame.kind for frame in frames] == [b"N", b"T", b"D", b"C", b"Z"]
     assert pack(*frames[2]) == data_row([b"42"])
     assert "epsilon 0.5 charged, 9 remains" in report_fields(frames[0].body)["M"]
@@ -209,7 +209,7 @@ def test_a_portal_is_charged_once(world: World) -> None:
 
 def test_a_portal_that_failed_is_not_run_again(world: World) -> None:
     world.failure = EngineFailed("the database failed")
-    world.say(Query("BEGIN"))
+    world.say(SimpleQuery("BEGIN"))
     world.status = b"T"
     world.say(Parse("", COUNT), Bind("p", ""))
     assert sqlstates(world.say(Execute("p"), Sync())) == ["58000"]
@@ -233,37 +233,37 @@ def test_after_an_error_everything_is_skipped_until_sync(world: World) -> None:
         Parse("", COUNT),
         Bind("", ""),
         Execute(""),
-        Query(COUNT),
+        SimpleQuery(COUNT),
         Flush(),
         Sync(),
     )
     assert kinds == "EZ"
     assert world.counted == []
-    assert world.kinds(Query(COUNT)) == "NTDCZ"
+    assert world.kinds(SimpleQuery(COUNT)) == "NTDCZ"
 
 
 def test_an_error_of_the_proxy_fails_the_shadows_transaction_too(world: World) -> None:
     world.status = b"T"
-    frames = world.say(Query("COPY edge TO STDOUT"))
+    frames = world.say(SimpleQuery("COPY edge TO STDOUT"))
     assert [frame.kind for frame in frames] == [b"E", b"Z"]
     assert frames[-1].body == b"E"
 
 
 def test_in_a_failed_transaction_nothing_is_charged(world: World) -> None:
     world.status = b"E"
-    assert sqlstates(world.say(Query(COUNT))) == ["25P02"]
+    assert sqlstates(world.say(SimpleQuery(COUNT))) == ["25P02"]
     assert world.counted == []
 
 
 def test_errors_of_the_shadow_keep_their_position_in_the_whole_text(world: World) -> None:
-    frames = world.say(Query("SELECT 1; SELECT broken FROM pg_class"))
+    frames = world.say(SimpleQuery("SELECT 1; SELECT broken FROM pg_class"))
     fields = report_fields(frames[-2].body)
     assert (fields["C"], fields["P"]) == ("42703", "18")
 
 
 def test_refusals_carry_code_hint_and_position(world: World) -> None:
     world.refusal = QueryRefused("no", hint="do this", span=Span(7, 12))
-    fields = report_fields(world.say(Query("  " + COUNT))[0].body)
+    fields = report_fields(world.say(SimpleQuery("  " + COUNT))[0].body)
     assert fields["C"] == "0A000"
     assert fields["H"] == "do this"
     assert fields["P"] == "10"
@@ -273,14 +273,14 @@ def test_refusals_carry_code_hint_and_position(world: World) -> None:
 
 def test_several_statements_are_refused_as_soon_as_one_is_a_count(world: World) -> None:
     for sql in (f"{COUNT}; SELECT 1", f"SELECT 1; {COUNT}", f"{COUNT}; {COUNT}", f"BEGIN; {COUNT}"):
-        assert sqlstates(world.say(Query(sql))) == ["0A000"]
+        assert sqlstates(world.say(SimpleQuery(sql))) == ["0A000"]
     assert sqlstates(world.say(Parse("", "SELECT 1; SELECT 2"), Sync())) == ["42601"]
     assert (world.counted, world.checked) == ([], [])
-    assert world.kinds(Query("SELECT 1; SELECT 2")) == "CCZ"
+    assert world.kinds(SimpleQuery("SELECT 1; SELECT 2")) == "CCZ"
 
 
 def test_a_refused_statement_is_refused_before_any_other_of_its_text_runs(world: World) -> None:
-    assert world.kinds(Query("SET jit = off; COPY edge TO STDOUT")) == "EZ"
+    assert world.kinds(SimpleQuery("SET jit = off; COPY edge TO STDOUT")) == "EZ"
     assert all(frame.kind != b"P" for frame in world.to_shadow)
 
 
@@ -288,10 +288,10 @@ def test_only_a_single_int8_is_a_count(world: World) -> None:
     text = count_description(b"count", False).replace(b"\0\0\0\x14", b"\0\0\0\x19")
     assert text != world.described
     world.described = text
-    assert sqlstates(world.say(Query(COUNT))) == ["0A000"]
+    assert sqlstates(world.say(SimpleQuery(COUNT))) == ["0A000"]
     wrong = pack(b"T", (2).to_bytes(2, "big"), *(count_description(b"c", False)[7:] for _ in "ab"))
     world.described = wrong
-    assert sqlstates(world.say(Query(COUNT))) == ["0A000"]
+    assert sqlstates(world.say(SimpleQuery(COUNT))) == ["0A000"]
     assert world.counted == []
 
 
@@ -321,19 +321,19 @@ def test_a_name_refused_by_the_backend_is_free_again(world: World) -> None:
 def test_settings_are_checked_when_they_are_set(
     world: World, sql: str, sqlstate: str | None
 ) -> None:
-    assert sqlstates(world.say(Query(sql))) == ([sqlstate] if sqlstate else [])
+    assert sqlstates(world.say(SimpleQuery(sql))) == ([sqlstate] if sqlstate else [])
 
 
 @pytest.mark.parametrize("value", ["1.01", "0", "-1", "NaN", "1e400", "x" * 100])
 def test_settings_are_checked_again_when_they_are_used(world: World, value: str) -> None:
     world.epsilon = value
-    assert sqlstates(world.say(Query(COUNT))) == ["22023"]
+    assert sqlstates(world.say(SimpleQuery(COUNT))) == ["22023"]
     assert world.counted == []
 
 
 def test_error_bars_are_asked_for_by_the_setting(world: World) -> None:
     world.error_bars = "0.25"
-    world.say(Query(COUNT))
+    world.say(SimpleQuery(COUNT))
     assert world.counted[0].error_bars == Decimal("0.25")
 
 
@@ -344,7 +344,7 @@ def test_the_maximum_holds_for_a_count_with_its_error_bars(
     world: World, epsilon: str, bars: str, sqlstate: str | None
 ) -> None:
     world.epsilon, world.error_bars = epsilon, bars
-    assert sqlstates(world.say(Query(COUNT))) == ([sqlstate] if sqlstate else [])
+    assert sqlstates(world.say(SimpleQuery(COUNT))) == ([sqlstate] if sqlstate else [])
     assert len(world.counted) == (sqlstate is None)
 
 
@@ -357,19 +357,19 @@ def test_the_epsilon_is_the_one_at_execution(world: World) -> None:
 
 def test_an_exhausted_budget_has_its_sqlstate(world: World) -> None:
     world.failure = BudgetExhausted("nothing left")
-    frames = world.say(Query(COUNT))
+    frames = world.say(SimpleQuery(COUNT))
     assert sqlstates(frames) == ["53400"]
     assert all(frame.kind not in (b"D", b"T") for frame in frames)
 
 
 def test_budget_and_history_are_written_before_they_are_read(world: World) -> None:
-    world.say(Query("SELECT * FROM sqlrs.budget, sqlrs.history"))
+    world.say(SimpleQuery("SELECT * FROM sqlrs.budget, sqlrs.history"))
     own = [frame for frame in world.to_shadow if frame.kind == b"B" and b"sqlrs_" in frame.body]
     assert [b"9" in frame.body or b"[]" in frame.body for frame in own] == [True, True]
 
 
 def test_limits_on_statements(world: World) -> None:
-    assert sqlstates(world.say(Query("SELECT '" + "x" * 500 + "'"))) == ["54000"]
+    assert sqlstates(world.say(SimpleQuery("SELECT '" + "x" * 500 + "'"))) == ["54000"]
     for number in range(5):
         assert sqlstates(world.say(Parse(f"s{number}", "SELECT 1"))) == []
     assert sqlstates(world.say(Parse("s5", "SELECT 1"), Sync())) == ["54000"]
@@ -378,9 +378,9 @@ def test_limits_on_statements(world: World) -> None:
 
 
 def test_deallocate_frees_names(world: World) -> None:
-    world.say(Parse("s", COUNT), Query("DEALLOCATE s"))
+    world.say(Parse("s", COUNT), SimpleQuery("DEALLOCATE s"))
     assert sqlstates(world.say(Bind("", "s"), Sync())) == ["26000"]
-    world.say(Parse("s", COUNT), Query("DISCARD ALL"))
+    world.say(Parse("s", COUNT), SimpleQuery("DISCARD ALL"))
     assert sqlstates(world.say(Bind("", "s"), Sync())) == ["26000"]
 
 
@@ -406,15 +406,15 @@ def test_unknown_names(world: World, message: Message, sqlstate: str) -> None:
 def test_messages_without_an_answer(world: World) -> None:
     assert world.kinds(CopyMessage()) == ""
     assert world.kinds(FunctionCall()) == "EZ"
-    assert world.kinds(Query("")) == "IZ"
-    assert world.kinds(Query(" -- nothing\n;")) == "IZ"
+    assert world.kinds(SimpleQuery("")) == "IZ"
+    assert world.kinds(SimpleQuery(" -- nothing\n;")) == "IZ"
     world.say(Terminate())
     assert world.hung_up
 
 
 def test_a_parameter_in_a_simple_query_is_refused(world: World) -> None:
     world.parameters = 1
-    assert sqlstates(world.say(Query(COUNT + " WHERE src = $1"))) == ["42P02"]
+    assert sqlstates(world.say(SimpleQuery(COUNT + " WHERE src = $1"))) == ["42P02"]
     assert world.counted == []
 
 
@@ -426,7 +426,7 @@ def test_wrong_result_formats_are_refused(world: World) -> None:
 def test_the_unnamed_statement_does_not_outlive_a_failed_successor(world: World) -> None:
     world.say(Parse("", COUNT), Parse("", "SELECT pg_sleep(1)"), Sync())
     assert sqlstates(world.say(Bind("", ""), Sync())) == ["26000"]
-    world.say(Parse("", COUNT), Query("SELECT 1"))
+    world.say(Parse("", COUNT), SimpleQuery("SELECT 1"))
     assert sqlstates(world.say(Bind("", ""), Sync())) == ["26000"]
     assert world.counted == []
 

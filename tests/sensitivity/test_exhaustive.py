@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from tests.sensitivity.exhaustive import Shape, check
 from tests.sensitivity.random_queries import Case, cases
 from tests.sensitivity.shapes import shapes
+from tests.support.examples import examples
 
 
 @pytest.mark.parametrize("shape", shapes(), ids=lambda shape: shape.name)
@@ -17,7 +18,7 @@ def test_no_pair_of_neighbours_breaks_a_bound(shape: Shape) -> None:
     assert not report.failed, report.example
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(cases())
 def test_no_random_query_breaks_a_bound(case: Case) -> None:
     report = check(case.shape, databases=[case.database])

@@ -23,7 +23,7 @@ from sqlrs.residuals.residual import Members, Residual, Residuals
 from sqlrs.sensitivity import refined, steps
 from sqlrs.sensitivity.ceiling import Ceiling, Horizon, turning_point
 from sqlrs.sensitivity.components import components
-from sqlrs.sensitivity.constants import surely_different
+from sqlrs.sensitivity.equal_constants import surely_different
 from sqlrs.sensitivity.feasible import Checks, role_families
 from sqlrs.sensitivity.recursion import apply
 from sqlrs.sensitivity.refined import (
@@ -33,13 +33,14 @@ from sqlrs.sensitivity.refined import (
     released_sensitivity,
     roles,
 )
-from sqlrs.sensitivity.residual import residual_sensitivity
+from sqlrs.sensitivity.residual_bound import residual_sensitivity
 from sqlrs.sensitivity.steps import compile_recursion
 from sqlrs.sensitivity.weights import Weights
 from tests.sensitivity.exhaustive import Shape, check
 from tests.sensitivity.shapes import several_tables, shapes
 from tests.support import brute
 from tests.support.builders import EDGE, INTEGER, PATTERNS, atom, pattern, query, table
+from tests.support.examples import examples
 
 SHARED = Path(__file__).parents[3] / "shared"
 BAG = table("edge", "src", "dst")
@@ -414,7 +415,7 @@ def test_the_stop_loses_nothing(shape: Shape) -> None:
         assert refined_sensitivity(residuals, values, weights).value == blind
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.lists(st.integers(0, 50), min_size=15, max_size=15), st.integers(2, 30))
 def test_the_ceiling_is_above_every_distance(numbers: list[int], tenths: int) -> None:
     residuals = Residuals(pattern(PATTERNS["two_triangles"]))
@@ -464,7 +465,7 @@ def test_missing_and_negative_values_are_refused() -> None:
         refined_sensitivity(residuals, values | {frozenset({0, 1}): -1}, TENTH)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.data())
 def test_the_released_bound_is_never_above_the_paper(data: st.DataObject) -> None:
     name = data.draw(st.sampled_from([*PATTERNS.values(), "ab bc cd de"]))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from sqlrs.query import Query
 from sqlrs.residuals.residual import Members, Reading, Residuals, subsets
 from sqlrs.sensitivity.bound import Bound
-from sqlrs.sensitivity.residual import Groups, groups, growths, residual_sensitivity
+from sqlrs.sensitivity.residual_bound import Groups, groups, growths, residual_sensitivity
 from sqlrs.sensitivity.search import last_useful
 from sqlrs.sensitivity.weights import Weights
 from tests.support import brute

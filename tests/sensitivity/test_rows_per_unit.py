@@ -14,7 +14,7 @@ from sqlrs.query import Query
 from sqlrs.residuals.residual import Residuals
 from sqlrs.sensitivity import refined
 from sqlrs.sensitivity.refined import reached, refined_sensitivity, released_sensitivity
-from sqlrs.sensitivity.residual import residual_sensitivity
+from sqlrs.sensitivity.residual_bound import residual_sensitivity
 from sqlrs.sensitivity.steps import compile_recursion
 from sqlrs.sensitivity.weights import Weights
 from tests.support import brute

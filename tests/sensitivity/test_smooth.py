@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sqlrs.errors import QueryRefused
 from sqlrs.owner.frequencies import irregular_edges, maximum_degree, triangle_pairs
 from sqlrs.query import Query
-from sqlrs.sensitivity.smooth import (
+from sqlrs.sensitivity.exact_smooth import (
     Pair,
     Star,
     Triangle,
@@ -24,6 +24,7 @@ from sqlrs.sensitivity.smooth import (
 from sqlrs.sensitivity.weights import Weights
 from tests.support import brute, graphs
 from tests.support.builders import EDGE, atom, pattern, query, table
+from tests.support.examples import examples
 
 WEIGHTS = Weights.from_beta(Fraction("0.1"))
 TRIANGLE = Triangle(EDGE, "src", "dst")
@@ -54,7 +55,7 @@ def measured(edges: Edges) -> list[Pair]:
     return [Pair(*row) for row in rows]
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(30))
 @given(
     st.sets(st.tuples(st.integers(0, 9), st.integers(0, 9)).filter(lambda e: e[0] != e[1])),
     st.sampled_from(["0.05", "0.3", "1.5", "12.8"]),

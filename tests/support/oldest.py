@@ -9,7 +9,7 @@ from pathlib import Path
 # The tools that run the tests are not what is tested.
 _TOOLS = frozenset(
     {"check-jsonschema", "hypothesis", "mypy", "pandas", "pytest", "pytest-xdist", "ruamel.yaml"}
-    | {"ruff", "tpchgen-cli", "asyncpg", "pg8000", "psycopg2-binary"}
+    | {"ruff", "slipcover", "tpchgen-cli", "asyncpg", "pg8000", "psycopg2-binary"}
 )
 _RANGE = re.compile(r"([A-Za-z0-9._-]+)(?:\[\w+\])?>=([\d.]+)")
 

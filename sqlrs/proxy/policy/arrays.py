@@ -7,8 +7,9 @@ from itertools import islice
 
 from sqlglot import exp
 
-from sqlrs.errors import QueryRefused, UsageError
+from sqlrs.errors import UsageError
 from sqlrs.proxy.protocol.codec import ProtocolViolation, Reader
+from sqlrs.refusals import refusal
 
 # The type of the elements of each array type.
 ELEMENTS = {
@@ -58,9 +59,9 @@ def write_membership(parameter: exp.Parameter, values: Sequence[exp.Expression] 
     else:
         comparison = None
     if comparison is None or comparison.expression is not node.parent:
-        raise QueryRefused(
+        raise refusal(
+            "parameter_type",
             "an array parameter is understood in = ANY ($1) and <> ALL ($1) only",
-            code="parameter_type",
             hint="write the values one by one: column IN ($1, $2)",
         )
     if values is None:

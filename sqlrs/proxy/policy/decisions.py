@@ -23,8 +23,8 @@ from sqlrs.proxy.policy.allowlist import (
 )
 from sqlrs.proxy.policy.client_functions import FUNCTIONS, NODES, SQL_FUNCTIONS
 from sqlrs.proxy.policy.public_reading import has_known_shape
-from sqlrs.proxy.policy.utility import UTILITIES, Utility, check_setting, refused, words
-from sqlrs.refusals import REFUSALS
+from sqlrs.proxy.policy.utility import UTILITIES, Utility, check_setting, words
+from sqlrs.refusals import refusal
 
 _READS = frozenset({"select", "with", "values", "table", "("})
 _SYSTEM = frozenset({"pg_catalog", "information_schema"})
@@ -49,14 +49,13 @@ _WRITES = (
 class Route(Enum):
     """Who answers a statement."""
 
-    EMPTY = "empty"
     SHADOW = "shadow"
     PROTECTED = "protected"
     PUBLIC = "public"
 
 
 @dataclass(frozen=True)
-class Statement:
+class ClientStatement:
     """One statement of the analyst's text, and where it starts there."""
 
     text: str
@@ -67,16 +66,16 @@ class Statement:
 class Tokens:
     """A statement with its tokens, which take three hundred times its memory and are not kept."""
 
-    statement: Statement
+    statement: ClientStatement
     tokens: tuple[Token, ...]
 
 
 @dataclass(frozen=True)
-class Plan:
+class Decision:
     """A statement that may go on. ``fresh`` names the sqlrs views and settings it reads."""
 
     route: Route
-    statement: Statement
+    statement: ClientStatement
     fresh: frozenset[str] = frozenset()
     deallocates: str | None = None
     deallocates_all: bool = False
@@ -88,9 +87,9 @@ def split(sql: str) -> list[Tokens]:
     try:
         tokens = Postgres().tokenize(sql)
     except SqlglotError:
-        raise refused("the statement cannot be read", sqlstate="42601", code="syntax") from None
+        raise refusal("syntax_error", "the statement cannot be read", hint="") from None
     if first_beyond(tokens) is not None:
-        raise _too_complex()
+        raise refusal("too_complex")
     statements, current = [], list[Token]()
     for token in [*tokens, None]:
         if token is not None and token.token_type is not TokenType.SEMICOLON:
@@ -99,7 +98,7 @@ def split(sql: str) -> list[Tokens]:
         if current:
             start = current[0].start
             text = sql[start : current[-1].end + 1]
-            statements.append(Tokens(Statement(text, start), tuple(current)))
+            statements.append(Tokens(ClientStatement(text, start), tuple(current)))
         current = []
     return statements
 
@@ -112,7 +111,7 @@ class Policy:
         self._names = frozenset(name for _, name in self._exposed)
         self._public = frozenset((one.schema, one.name) for one in schema.tables if one.public)
 
-    def plan(self, written: Tokens) -> Plan:
+    def plan(self, written: Tokens) -> Decision:
         """Decide about one statement; whatever is not known to be harmless is refused."""
         statement, tokens = written.statement, written.tokens
         first = tokens[0].text.lower()
@@ -122,34 +121,34 @@ class Policy:
             return _utility(statement, UTILITIES[first](words(tokens)))
         span = Span(0, len(tokens[0].text))
         if first in FORBIDDEN:
-            raise refused(f"{first.upper()} is not permitted", sqlstate="42501", span=span)
+            raise refusal("not_permitted", f"{first.upper()} is not permitted", span=span)
         hint = UNSUPPORTED.get(first, "only SELECT count(*) over the exposed tables is answered")
-        raise refused(f"{first.upper()} is not supported", sqlstate="0A000", span=span, hint=hint)
+        raise refusal("not_supported", f"{first.upper()} is not supported", span=span, hint=hint)
 
-    def _read(self, statement: Statement) -> Plan:
+    def _read(self, statement: ClientStatement) -> Decision:
         try:
             (tree,) = parse_text(_OID_ARRAY.sub(r"\1int\2", statement.text), "postgres")
         except ParseError as problem:
             raise _syntax_error(statement.text, problem) from None
         except TooComplex:
-            raise _too_complex() from None
+            raise refusal("too_complex") from None
         except (SqlglotError, ValueError):
-            raise refused("the statement cannot be read", sqlstate="42601", code="syntax") from None
+            raise refusal("syntax_error", "the statement cannot be read", hint="") from None
         for node in tree.find_all(*_WRITES):
-            raise refused(
-                f"{_name_of(node)} is not permitted in a query", sqlstate="42501", span=_span(node)
+            raise refusal(
+                "not_permitted", f"{_name_of(node)} is not permitted in a query", span=_span(node)
             )
         local = {cte.alias for cte in tree.find_all(exp.CTE)}
         relations = [table for table in tree.find_all(exp.Table) if table.name]
         if any(self._is_exposed(table) for table in relations):
             public = has_known_shape(tree) and all(map(self._is_public, relations))
-            return Plan(Route.PUBLIC if public else Route.PROTECTED, statement)
+            return Decision(Route.PUBLIC if public else Route.PROTECTED, statement)
         fresh = frozenset(
             name for table in relations if (name := _system_relation(table, local)) is not None
         )
         for function in tree.find_all(exp.Func):
             _check_function(function)
-        return Plan(Route.SHADOW, statement, fresh)
+        return Decision(Route.SHADOW, statement, fresh)
 
     def _is_exposed(self, table: exp.Table) -> bool:
         schema, name = _folded(table.args.get("db")), _folded(table.this)
@@ -166,8 +165,8 @@ class Policy:
         return bool(meant) and meant <= self._public
 
 
-def _utility(statement: Statement, utility: Utility) -> Plan:
-    return Plan(
+def _utility(statement: ClientStatement, utility: Utility) -> Decision:
+    return Decision(
         Route.SHADOW,
         statement,
         utility.fresh,
@@ -186,14 +185,11 @@ def _system_relation(table: exp.Table, local: set[str]) -> str | None:
         return name
     if schema in _SYSTEM or (not schema and name.startswith("pg_")):
         if name in HIDDEN_RELATIONS or name.startswith(HIDDEN_PREFIXES):
-            raise refused(f"permission denied for {name}", sqlstate="42501", span=_span(table.this))
+            raise refusal("not_permitted", f"permission denied for {name}", span=_span(table.this))
         return None
     label = f"{schema}.{name}" if schema else name
-    raise refused(
-        f'relation "{label}" does not exist',
-        sqlstate="42P01",
-        code="unknown_table",
-        span=_span(table.this),
+    raise refusal(
+        "unknown_table", f'relation "{label}" does not exist', hint="", span=_span(table.this)
     )
 
 
@@ -219,7 +215,7 @@ def _check_set_config(function: exp.Anonymous) -> None:
 
 
 def _no_function(name: str, node: exp.Func) -> QueryRefused:
-    return refused(f"permission denied for function {name}", sqlstate="42501", span=_span(node))
+    return refusal("not_permitted", f"permission denied for function {name}", span=_span(node))
 
 
 def _folded(identifier: exp.Expression | None) -> str:
@@ -240,11 +236,6 @@ def _name_of(node: exp.Expression) -> str:
     return str(node.key).upper()
 
 
-def _too_complex() -> QueryRefused:
-    entry = REFUSALS["too_complex"]
-    return refused(entry.meaning, sqlstate=entry.sqlstate, code=entry.code, hint=entry.hint)
-
-
 def _syntax_error(text: str, problem: ParseError) -> QueryRefused:
     details = problem.errors[0] if problem.errors else {}
     before = details.get("start_context")
@@ -255,4 +246,4 @@ def _syntax_error(text: str, problem: ParseError) -> QueryRefused:
         if at >= 0:
             span = Span(at + len(before), at + len(before) + len(highlight))
     near = f' at or near "{highlight}"' if highlight else ""
-    return refused(f"syntax error{near}", sqlstate="42601", code="syntax", span=span)
+    return refusal("syntax_error", f"syntax error{near}", hint="", span=span)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator
@@ -15,7 +16,7 @@ _MAX_KEYS = 10_000
 class TooMany(SqlrsError):
     """A limit of the proxy is reached; nothing was read or charged."""
 
-    code = "limit"
+    code = "too_many"
     sqlstate = "53000"
 
 
@@ -70,3 +71,19 @@ class CountGate:
             self._inside[key] -= 1
             if not self._inside[key]:
                 del self._inside[key]
+
+
+class StepGate:
+    """One step of each key at a time, and the event loop once around between two of them.
+
+    Messages that need nobody else's answer, and rows that wait in a buffer, would be worked off
+    without a pause; many connections of one key would do so one after the other.
+    """
+
+    def __init__(self) -> None:
+        self._locks: dict[str, asyncio.Lock] = {}
+
+    async def step(self, key: str) -> None:
+        """Wait until it is this caller's turn; what it does before it waits again is one step."""
+        async with self._locks.setdefault(key, asyncio.Lock()):
+            await asyncio.sleep(0)

@@ -12,9 +12,10 @@ from uuid import UUID
 from sqlglot import exp
 
 from sqlrs.compiler.complexity import parse_text
-from sqlrs.errors import QueryRefused, UsageError
+from sqlrs.errors import UsageError
 from sqlrs.proxy.policy.arrays import ELEMENTS, elements, write_membership
-from sqlrs.proxy.policy.moments import read_date, read_time, read_zoned_time
+from sqlrs.proxy.policy.client_moments import read_date, read_time, read_zoned_time
+from sqlrs.refusals import refusal
 
 _EPOCH_DATE = date(2000, 1, 1)
 _EPOCH = datetime(2000, 1, 1)
@@ -67,7 +68,7 @@ def _parameter(
 def _index(parameter: exp.Parameter, count: int) -> int:
     digits = parameter.name
     if not digits.isascii() or not digits.isdigit() or not 1 <= int(digits) <= count:
-        raise QueryRefused("there is no such parameter", sqlstate="42P02", code="unknown_parameter")
+        raise refusal("unknown_parameter")
     return int(digits) - 1
 
 
@@ -76,12 +77,7 @@ def _literal(number: int, oid: int, value: bytes | None, binary: bool) -> exp.Ex
         return exp.null()
     reader = _READERS.get(oid)
     if reader is None:
-        raise QueryRefused(
-            f"parameter ${number} has a type that is not supported",
-            code="parameter_type",
-            hint="use integers, decimals, floats, booleans, text, dates, timestamps, uuids, "
-            "or arrays of them in = ANY",
-        )
+        raise refusal("parameter_type", f"parameter ${number} has a type that is not supported")
     try:
         return reader(value, binary)
     except (ValueError, OverflowError, InvalidOperation, struct.error):

@@ -5,18 +5,18 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 
-from sqlrs.errors import QueryRefused
-from sqlrs.proxy.policy.decisions import Plan, Route
+from sqlrs.proxy.policy.decisions import Decision, Route
 from sqlrs.proxy.protocol.codec import Frame
 from sqlrs.proxy.protocol.messages import Close
 from sqlrs.proxy.protocol.replies import INT8, ResultColumn, read_row_description
+from sqlrs.refusals import refusal
 
 
 @dataclass(frozen=True)
 class Prepared:
     """A statement that passed the whitelist; a protected one carries its types and column name."""
 
-    plan: Plan
+    plan: Decision
     types: tuple[int, ...] = ()
     column: bytes = b""
     parameter_body: bytes = b""
@@ -32,7 +32,7 @@ class Prepared:
 class Portal:
     """A statement with its parameters. A protected one is answered once."""
 
-    plan: Plan | None
+    plan: Decision | None
     sql: str = ""
     binary: bool = False
     column: bytes = b""
@@ -62,12 +62,7 @@ class Prepareds:
         """Refuse one statement too many, or one too long beside the others."""
         self._check_bytes(sql, self._statements.get(name))
         if name not in self._statements and len(self._statements) >= self._limit:
-            raise QueryRefused(
-                f"a session has at most {self._limit} prepared statements",
-                sqlstate="54000",
-                code="limit",
-                hint="close those that are not used",
-            )
+            raise refusal("too_much", f"a session has at most {self._limit} prepared statements")
 
     def add(self, name: str, prepared: Prepared | None) -> None:
         """Remember a statement; None stands for an empty one."""
@@ -76,41 +71,31 @@ class Prepareds:
     def statement(self, name: str) -> Prepared | None:
         """The statement of this name, None if it is empty; it must exist."""
         if name not in self._statements:
-            raise QueryRefused(
-                f'prepared statement "{name}" does not exist', sqlstate="26000", code="unknown_name"
-            )
+            raise refusal("unknown_statement", f'prepared statement "{name}" does not exist')
         return self._statements[name]
 
     def open(self, name: str, portal: Portal) -> None:
         """Remember a portal."""
         self._check_bytes(portal.sql, self._portals.get(name))
         if name not in self._portals and len(self._portals) >= self._limit:
-            raise QueryRefused(
-                f"a session has at most {self._limit} portals", sqlstate="54000", code="limit"
-            )
+            raise refusal("too_much", f"a session has at most {self._limit} portals")
         if name and name in self._portals:
-            raise QueryRefused(
-                f'cursor "{name}" already exists', sqlstate="42P03", code="duplicate_name"
-            )
+            raise refusal("duplicate_portal", f'cursor "{name}" already exists')
         self._portals[name] = portal
 
     def _check_bytes(self, sql: str, replaced: Prepared | Portal | None) -> None:
         kept = [*self._statements.values(), *self._portals.values()]
         size = sum(one.size for one in kept if one is not None and one is not replaced)
         if size + sys.getsizeof(sql) > self._bytes_limit:
-            raise QueryRefused(
+            raise refusal(
+                "too_much",
                 f"the prepared statements of a session take at most {self._bytes_limit} bytes",
-                sqlstate="54000",
-                code="limit",
-                hint="close those that are not used",
             )
 
     def portal(self, name: str) -> Portal:
         """The portal of this name, which must exist."""
         if name not in self._portals:
-            raise QueryRefused(
-                f'portal "{name}" does not exist', sqlstate="34000", code="unknown_name"
-            )
+            raise refusal("unknown_portal", f'portal "{name}" does not exist')
         return self._portals[name]
 
     def close(self, message: Close) -> None:
@@ -125,7 +110,7 @@ class Prepareds:
         self._statements.pop("", None)
         self._portals.pop("", None)
 
-    def deallocate(self, plan: Plan) -> None:
+    def deallocate(self, plan: Decision) -> None:
         """Follow a DEALLOCATE or DISCARD that the shadow carried out."""
         if plan.deallocates_all:
             self._statements.clear()
@@ -142,7 +127,8 @@ def counted_column(frame: Frame) -> bytes:
     """The name of the one int8 column that a count has; anything else is refused."""
     columns = read_row_description(frame.body) if frame.kind == b"T" else ()
     if len(columns) != 1 or columns[0].type_oid != INT8:
-        raise QueryRefused(
+        raise refusal(
+            "not_a_count",
             "only a single count is answered",
             hint="write SELECT count(*) FROM … over the exposed tables",
         )

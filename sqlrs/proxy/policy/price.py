@@ -8,7 +8,7 @@ from decimal import Decimal
 from sqlrs.epsilon import parse_epsilon
 from sqlrs.errors import SqlrsError, UsageError
 from sqlrs.ledger.base import add
-from sqlrs.proxy.backend import Outcome
+from sqlrs.proxy.backend import CountOutcome
 from sqlrs.proxy.policy.allowlist import EPSILON, ERROR_BARS
 from sqlrs.proxy.protocol.replies import Report
 
@@ -60,7 +60,7 @@ class AnalystLimits:
         return value, bars
 
 
-def notice(outcome: Outcome, remaining: Decimal | None) -> Report:
+def notice(outcome: CountOutcome, remaining: Decimal | None) -> Report:
     """What the analyst is told with an answer."""
     parts = [f"epsilon {outcome.epsilon:f} charged"]
     if outcome.repeated:

@@ -17,7 +17,7 @@ from sqlrs.catalog import Catalog, Table
 from sqlrs.compiler.complexity import parse_text
 from sqlrs.compiler.names import entry_named, fold, fold_stored
 from sqlrs.effort import TooComplex, bounded
-from sqlrs.errors import QueryRefused
+from sqlrs.refusals import refusal
 from sqlrs.trees.build import table_of
 from sqlrs.trees.identifiers import column
 
@@ -115,7 +115,7 @@ _CAST_TO = frozenset(
 
 
 @dataclass(frozen=True)
-class Reading:
+class PublicReading:
     """What to ask the engine: how large the result is, and then for its values as text."""
 
     size: exp.Select
@@ -127,20 +127,23 @@ def has_known_shape(tree: exp.Expr) -> bool:
     return isinstance(tree, exp.Select) and all(_is_known(node, tree) for node in tree.walk())
 
 
-def public_reading(sql: str, catalog: Catalog, most_rows: int) -> Reading:
+def public_reading(sql: str, catalog: Catalog, most_rows: int) -> PublicReading:
     """The statements for the engine, or a refusal. The text is PostgreSQL's, as clients write."""
     try:
         with bounded():
             (tree,) = parse_text(sql, "postgres")
     except (SqlglotError, TooComplex, RecursionError, ValueError):
-        raise _refusal("the statement cannot be read") from None
+        raise refusal("public_reading", "the statement cannot be read") from None
     if not isinstance(tree, exp.Select) or not has_known_shape(tree) or tree.find(exp.Parameter):
-        raise _refusal("this is not a plain SELECT over public tables")
+        raise refusal("public_reading", "this is not a plain SELECT over public tables")
     for call in tree.find_all(exp.Func):
         # The engine would call the database's own function, which may read anything.
         if not catalog.hidden.isdisjoint(name.lower() for name in call.sql_names()):
-            raise _refusal(f"{call.sql_names()[0].lower()} is a function of the database here")
-    return _Writer(tree, catalog).reading(most_rows)
+            raise refusal(
+                "public_reading",
+                f"{call.sql_names()[0].lower()} is a function of the database here",
+            )
+    return _ReadingWriter(tree, catalog).reading(most_rows)
 
 
 def _is_known(node: exp.Expr, root: exp.Expr) -> bool:
@@ -181,7 +184,7 @@ class _Source:
     alias: str
 
 
-class _Writer:
+class _ReadingWriter:
     """Writes one reading with the catalog's names."""
 
     def __init__(self, tree: exp.Select, catalog: Catalog) -> None:
@@ -191,16 +194,16 @@ class _Writer:
         joins = tree.args.get("joins") or []
         tables = [tree.args["from_"].this, *(join.this for join in joins)]
         if len(tables) > _MOST_TABLES:
-            raise _refusal(f"a reading has at most {_MOST_TABLES} tables")
+            raise refusal("public_reading", f"a reading has at most {_MOST_TABLES} tables")
         self._sources = [self._source(node, number) for number, node in enumerate(tables, 1)]
         if len({source.called for source in self._sources}) < len(tables):
-            raise _refusal("two tables have the same name here")
+            raise refusal("public_reading", "two tables have the same name here")
 
-    def reading(self, most_rows: int) -> Reading:
+    def reading(self, most_rows: int) -> PublicReading:
         """Size and rows of the result, one row above the limit at most."""
         items = list(self._items())
         if len(items) > _MOST_COLUMNS:
-            raise _refusal(f"a reading has at most {_MOST_COLUMNS} columns")
+            raise refusal("public_reading", f"a reading has at most {_MOST_COLUMNS} columns")
         names = [f"c{number}" for number in range(1, len(items) + 1)]
         inner = exp.Select(
             expressions=[
@@ -227,7 +230,7 @@ class _Writer:
         self._limit(inner, most_rows)
         texts = [exp.cast(column(name, "r"), exp.DataType.Type.TEXT) for name in names]
         whole = exp.Subquery(this=inner, alias=exp.TableAlias(this=exp.to_identifier("r")))
-        return Reading(_size(texts, whole.copy()), exp.Select(expressions=texts).from_(whole))
+        return PublicReading(_size(texts, whole.copy()), exp.Select(expressions=texts).from_(whole))
 
     def _source(self, node: exp.Table, number: int) -> _Source:
         table = self._public_table(node)
@@ -241,9 +244,9 @@ class _Writer:
         """The table that the name means, looked up as the compiler does; it must be public."""
         found = entry_named(node, self._catalog)
         if found is None:
-            raise _refusal(f"there is no table {node.name}")
+            raise refusal("public_reading", f"there is no table {node.name}")
         if not isinstance(found, Table) or found.private:
-            raise _refusal(f"{found.name} is not a public table")
+            raise refusal("public_reading", f"{found.name} is not a public table")
         return found
 
     def _items(self) -> Iterator[tuple[str, exp.Expression]]:
@@ -270,14 +273,14 @@ class _Writer:
             node.replace(self._meaning(node))
         for star in copied.find_all(exp.Star):
             if not isinstance(star.parent, exp.Count):
-                raise _refusal("* cannot stand here")
+                raise refusal("public_reading", "* cannot stand here")
         resolved: exp.Expression = copied.this
         return resolved
 
     def _meaning(self, node: exp.Column) -> exp.Column:
         found = self._find(node)
         if len(found) != 1:
-            raise _refusal(f"{node.name} is not one column of the public tables")
+            raise refusal("public_reading", f"{node.name} is not one column of the public tables")
         return found[0]
 
     def _find(self, node: exp.Column) -> list[exp.Column]:
@@ -339,14 +342,14 @@ class _Writer:
     def _place(self, node: exp.Expression, outputs: list[str]) -> exp.Expression:
         name = fold(node.this, self._dialect)
         if name not in outputs:
-            raise _refusal(f"there is no column {node.name}")
+            raise refusal("public_reading", f"there is no column {node.name}")
         return exp.Literal.number(outputs.index(name) + 1)
 
     def _position(self, node: exp.Expression, outputs: list[str]) -> exp.Expression:
         if not isinstance(node, exp.Literal):
             return self._resolved(node)
         if not node.is_int or not 1 <= int(node.name) <= len(outputs):
-            raise _refusal("a position is not one of the columns")
+            raise refusal("public_reading", "a position is not one of the columns")
         return node.copy()
 
     def _limit(self, inner: exp.Select, most_rows: int) -> None:
@@ -377,12 +380,3 @@ def _is_column(item: exp.Expression) -> bool:
 
 def _is_bare(part: exp.Expression) -> bool:
     return isinstance(part, exp.Column) and part.args.get("table") is None
-
-
-def _refusal(message: str) -> QueryRefused:
-    return QueryRefused(
-        message,
-        code="public_reading",
-        hint="columns, conditions, simple aggregates, GROUP BY, ORDER BY and LIMIT over public "
-        "tables are read; private ones are counted with SELECT count(*)",
-    )

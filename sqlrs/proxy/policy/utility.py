@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from sqlglot.tokenizer_core import Token, TokenType
 
-from sqlrs.errors import QueryRefused, Span
+from sqlrs.errors import Span
 from sqlrs.proxy.policy.allowlist import BUDGET, FIXED, RELEASE_SETTINGS, SETTABLE, SHOWN
+from sqlrs.refusals import refusal
 
 _QUOTED = (TokenType.STRING, TokenType.IDENTIFIER)
 _TRANSACTION_WORDS = frozenset(
@@ -56,7 +57,6 @@ class Word:
 
     text: str
     key: str
-    is_value: bool
 
 
 def words(tokens: Sequence[Token]) -> list[Word]:
@@ -65,11 +65,7 @@ def words(tokens: Sequence[Token]) -> list[Word]:
     glue = False
     for token in tokens:
         quoted = token.token_type in _QUOTED
-        word = Word(
-            token.text,
-            "" if quoted else token.text.lower(),
-            token.token_type in (TokenType.STRING, TokenType.NUMBER),
-        )
+        word = Word(token.text, "" if quoted else token.text.lower())
         if token.token_type is TokenType.DOT and found:
             glue = True
             found[-1] = _joined(found[-1], word)
@@ -81,30 +77,16 @@ def words(tokens: Sequence[Token]) -> list[Word]:
     return found
 
 
-def refused(
-    message: str,
-    *,
-    sqlstate: str,
-    code: str = "not_permitted",
-    span: Span | None = None,
-    hint: str | None = None,
-) -> QueryRefused:
-    """A refusal of the proxy's own."""
-    return QueryRefused(message, sqlstate=sqlstate, code=code, span=span, hint=hint)
-
-
 def check_setting(name: str, value: str | None, span: Span | None = None) -> None:
     """Refuse to set what is not known to be harmless."""
     if name not in SETTABLE:
-        raise refused(f'permission denied to set parameter "{name}"', sqlstate="42501", span=span)
+        raise refusal("not_permitted", f'permission denied to set parameter "{name}"', span=span)
     if name in FIXED and (value is None or value.strip("'").lower() not in FIXED[name]):
-        raise refused(
-            f'parameter "{name}" has one value here', sqlstate="0A000", code="fixed", span=span
-        )
+        raise refusal("fixed", f'parameter "{name}" has one value here', span=span)
 
 
 def _joined(left: Word, right: Word) -> Word:
-    return Word(left.text + right.text, (left.key or left.text) + (right.key or right.text), True)
+    return Word(left.text + right.text, (left.key or left.text) + (right.key or right.text))
 
 
 def _set(line: list[Word]) -> Utility:
@@ -124,13 +106,13 @@ def _set(line: list[Word]) -> Utility:
             return _assign("timezone", rest[2:])
     if len(rest) < 3 or keys[1] not in ("=", "to"):
         # SET ROLE and SET SESSION AUTHORIZATION end here too.
-        raise refused("this SET is not permitted", sqlstate="42501")
+        raise refusal("not_permitted", "this SET is not permitted")
     return _assign((keys[0] or rest[0].text).lower(), rest[2:])
 
 
 def _assign(name: str, values: list[Word]) -> Utility:
     if not values or any(word.key in ("(", ")", "$") for word in values):
-        raise refused("this SET is not permitted", sqlstate="42501")
+        raise refusal("not_permitted", "this SET is not permitted")
     value = values[0].text if len(values) == 1 else None
     check_setting(name, value)
     if name not in RELEASE_SETTINGS or values[0].key == "default":
@@ -144,7 +126,7 @@ def _show(line: list[Word]) -> Utility:
         " ".join(keys), keys[0] if len(keys) == 1 else ""
     )
     if name not in SHOWN:
-        raise refused("this SHOW is not permitted", sqlstate="42501")
+        raise refusal("not_permitted", "this SHOW is not permitted")
     return Utility(frozenset({"budget"}) if name == BUDGET else frozenset())
 
 
@@ -152,12 +134,12 @@ def _reset(line: list[Word]) -> Utility:
     keys = [word.key or word.text.lower() for word in line[1:]]
     if keys in (["all"], ["time", "zone"]) or (len(keys) == 1 and keys[0] in SETTABLE):
         return Utility()
-    raise refused("this RESET is not permitted", sqlstate="42501")
+    raise refusal("not_permitted", "this RESET is not permitted")
 
 
 def _transaction(line: list[Word]) -> Utility:
     if any(word.key not in _TRANSACTION_WORDS for word in line):
-        raise refused("this transaction command is not supported", sqlstate="0A000")
+        raise refusal("not_supported", "this transaction command is not supported")
     return Utility()
 
 
@@ -171,21 +153,21 @@ def _rollback(line: list[Word]) -> Utility:
 def _savepoint(line: list[Word]) -> Utility:
     rest = [word for word in line[1:] if word.key != "savepoint"]
     if len(rest) != 1:
-        raise refused("this savepoint command is not supported", sqlstate="0A000")
+        raise refusal("not_supported", "this savepoint command is not supported")
     return Utility()
 
 
 def _discard(line: list[Word]) -> Utility:
     keys = [word.key for word in line[1:]]
     if keys not in (["all"], ["plans"], ["sequences"], ["temp"], ["temporary"]):
-        raise refused("this DISCARD is not supported", sqlstate="0A000")
+        raise refusal("not_supported", "this DISCARD is not supported")
     return Utility(deallocates_all=keys == ["all"])
 
 
 def _deallocate(line: list[Word]) -> Utility:
     rest = line[2:] if line[1:2] and line[1].key == "prepare" and len(line) > 2 else line[1:]
     if len(rest) != 1:
-        raise refused("this DEALLOCATE is not supported", sqlstate="0A000")
+        raise refusal("not_supported", "this DEALLOCATE is not supported")
     if rest[0].key == "all":
         return Utility(deallocates_all=True)
     return Utility(deallocates=rest[0].key or rest[0].text)
@@ -195,7 +177,7 @@ def _only(word: str) -> Callable[[list[Word]], Utility]:
     def check(line: list[Word]) -> Utility:
         if [entry.key for entry in line[1:]] != [word]:
             name = line[0].key.upper()
-            raise refused(f"{name} is supported for {word.upper()} only", sqlstate="0A000")
+            raise refusal("not_supported", f"{name} is supported for {word.upper()} only")
         return Utility()
 
     return check

@@ -58,6 +58,16 @@ class Reader:
         value: int = _UINT32.unpack(self.take(4))[0]
         return value
 
+    def int16s(self) -> tuple[int, ...]:
+        """A number and that many signed 16-bit integers, all in one go."""
+        count = self.count16()
+        return struct.unpack(f"!{count}h", self.take(2 * count))
+
+    def uint32s(self) -> tuple[int, ...]:
+        """A number and that many object identifiers, all in one go."""
+        count = self.count16()
+        return struct.unpack(f"!{count}I", self.take(4 * count))
+
     def raw_string(self) -> bytes:
         """A string up to its zero byte, not decoded."""
         end = self._body.find(b"\0", self._at)
@@ -90,7 +100,7 @@ class Reader:
 
 
 @dataclass(frozen=True)
-class Limits:
+class FrameLimits:
     """How long a message may be: its type must be named, and its length must not exceed this."""
 
     kinds: dict[bytes, int]
@@ -107,7 +117,7 @@ class Limits:
 class FrameBuffer:
     """Cuts a byte stream into frames and never holds more than one message over its limit."""
 
-    def __init__(self, limits: Limits | None) -> None:
+    def __init__(self, limits: FrameLimits | None) -> None:
         self.limits = limits
         self._bytes = bytearray()
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
-from sqlrs.proxy.protocol.codec import FrameBuffer, Limits, ProtocolViolation, Reader
+from sqlrs.proxy.protocol.codec import FrameBuffer, FrameLimits, ProtocolViolation, Reader
 from sqlrs.proxy.protocol.replies import (
     Report,
     authentication_continue,
@@ -20,7 +20,7 @@ from sqlrs.proxy.protocol.replies import (
 from sqlrs.proxy.protocol.scram import ScramFailure, ScramServer
 
 _STARTUP_LIMIT = 10_000
-_SASL_LIMITS = Limits({b"p": 2048})
+_SASL_LIMITS = FrameLimits({b"p": 2048})
 _CANCEL, _SSL, _GSS = 80877102, 80877103, 80877104
 _NEWEST_MINOR = 2
 _CODE = struct.Struct("!I")

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlrs.proxy.protocol.codec import Frame, Limits, ProtocolViolation, Reader
+from sqlrs.proxy.protocol.codec import Frame, FrameLimits, ProtocolViolation, Reader
 
 # Everything but statements and parameter values is short.
 _SMALL = 4096
 
 
-def session_limits(max_message: int) -> Limits:
+def session_limits(max_message: int) -> FrameLimits:
     """The messages that a client may send once it is authenticated."""
     large = dict.fromkeys((b"Q", b"P", b"B", b"F", b"d"), max_message)
     small = dict.fromkeys((b"D", b"E", b"C", b"S", b"H", b"X", b"c", b"f"), _SMALL)
-    return Limits(large | small)
+    return FrameLimits(large | small)
 
 
 @dataclass(frozen=True)
-class Query:
+class SimpleQuery:
     """A simple query: one or more statements."""
 
     sql: str
@@ -94,7 +94,7 @@ class CopyMessage:
 
 
 Message = (
-    Query
+    SimpleQuery
     | Parse
     | Bind
     | Describe
@@ -107,6 +107,8 @@ Message = (
     | CopyMessage
 )
 
+# A statement has fewer tokens than twice as many; reading many more keeps everybody waiting.
+_MAX_VALUES = 5000
 _EMPTY: dict[bytes, Message] = {b"S": Sync(), b"H": Flush(), b"X": Terminate()}
 
 
@@ -121,15 +123,14 @@ def decode(frame: Frame) -> Message:
 def _decode(kind: bytes, reader: Reader) -> Message:
     match kind:
         case b"Q":
-            return Query(reader.string())
+            return SimpleQuery(reader.string())
         case b"P":
             name, sql = reader.string(), reader.string()
-            return Parse(name, sql, tuple(reader.uint32() for _ in range(reader.count16())))
+            return Parse(name, sql, reader.uint32s())
         case b"B":
             portal, statement = reader.string(), reader.string()
             formats = _formats(reader)
-            values = tuple(reader.value() for _ in range(reader.count16()))
-            return Bind(portal, statement, formats, values, _formats(reader))
+            return Bind(portal, statement, formats, _values(reader), _formats(reader))
         case b"D":
             return Describe(_target(reader), reader.string())
         case b"E":
@@ -148,10 +149,17 @@ def _decode(kind: bytes, reader: Reader) -> Message:
 
 
 def _formats(reader: Reader) -> tuple[int, ...]:
-    formats = tuple(reader.int16() for _ in range(reader.count16()))
+    formats = reader.int16s()
     if not set(formats) <= {0, 1}:
         raise ProtocolViolation("unknown format code")
     return formats
+
+
+def _values(reader: Reader) -> tuple[bytes | None, ...]:
+    count = reader.count16()
+    if count > _MAX_VALUES:
+        raise ProtocolViolation("more parameters than a statement can have")
+    return tuple(reader.value() for _ in range(count))
 
 
 def _target(reader: Reader) -> bytes:

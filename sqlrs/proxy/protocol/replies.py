@@ -11,7 +11,6 @@ from sqlrs.proxy.protocol.codec import Reader, cstring, int16, int32, pack, size
 INT8 = 20
 PARSE_COMPLETE = pack(b"1")
 BIND_COMPLETE = pack(b"2")
-CLOSE_COMPLETE = pack(b"3")
 PORTAL_SUSPENDED = pack(b"s")
 EMPTY_QUERY = pack(b"I")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from sqlrs.proxy.protocol.codec import Frame, Reader, cstring, int32, pack, packet
 from sqlrs.proxy.protocol.replies import report_fields
-from sqlrs.proxy.shadow.messages import FLUSH, SYNC
+from sqlrs.proxy.shadow.requests import FLUSH, SYNC
 
 _VERSION = 3 << 16
 _CANCEL = 80877102

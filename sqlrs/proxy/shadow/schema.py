@@ -7,14 +7,15 @@ from collections.abc import Iterator
 from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
 
-from sqlrs.proxy.backend import ExposedColumn, ExposedSchema, ExposedView
+from sqlrs.proxy.backend import ExposedColumn, ExposedFunction, ExposedSchema, ExposedView
 from sqlrs.trees.build import table_named
 from sqlrs.trees.identifiers import identifier
 
 
 def ddl(schema: ExposedSchema) -> Iterator[str]:
-    """CREATE SCHEMA, CREATE TABLE and GRANT statements, one by one."""
-    for name in sorted({one.schema for one in schema.relations} - {"public"}):
+    """CREATE SCHEMA, CREATE TABLE, CREATE FUNCTION and GRANT statements, one by one."""
+    named = (*schema.relations, *schema.functions)
+    for name in sorted({one.schema for one in named} - {"public"}):
         target = exp.Table(db=identifier(name))
         yield exp.Create(kind="SCHEMA", this=target).sql(dialect="postgres")
         yield _grant("USAGE", "SCHEMA", target)
@@ -25,6 +26,28 @@ def ddl(schema: ExposedSchema) -> Iterator[str]:
         definition = exp.Schema(this=target.copy(), expressions=entries)
         yield exp.Create(kind="TABLE", this=definition).sql(dialect="postgres")
         yield _grant("SELECT", "TABLE", target)
+    for function in schema.functions:
+        yield _function(function)
+
+
+def _function(function: ExposedFunction) -> str:
+    """A function of the owner's, by its types alone: the shadow describes calls and makes none."""
+    types = [exp.DataType.build(one, dialect="postgres", udt=True) for one in function.takes]
+    target = table_named(function.name, function.schema)
+    returned = exp.DataType.build(function.returns, dialect="postgres", udt=True)
+    nothing = exp.select(exp.cast(exp.Null(), returned.copy())).sql(dialect="postgres")
+    return exp.Create(
+        kind="FUNCTION",
+        this=exp.UserDefinedFunction(this=target, expressions=types, wrapped=True),
+        properties=exp.Properties(
+            expressions=[
+                exp.ReturnsProperty(this=returned),
+                exp.LanguageProperty(this=exp.var("sql")),
+                exp.StabilityProperty(this=exp.Literal.string("IMMUTABLE")),
+            ]
+        ),
+        expression=exp.Literal.string(nothing),
+    ).sql(dialect="postgres")
 
 
 def view_ddl(view: ExposedView) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from sqlrs.errors import EngineFailed, Interrupted, SqlrsError
-from sqlrs.proxy.backend import Outcome
+from sqlrs.proxy.backend import CountOutcome
 from sqlrs.proxy.effects import Count
 from sqlrs.proxy.logs import log
 from sqlrs.proxy.pacing import Pacing
@@ -25,7 +25,7 @@ class Counting:
         """Ask the count to end; its charge, if made, stays."""
         self._pacing.request_stop(reason, leaving=leaving)
 
-    async def run(self) -> Outcome:
+    async def run(self) -> CountOutcome:
         """The outcome, or the one error that stands for every failure."""
         loop = asyncio.get_running_loop()
         limit = self._service.config.limits.query_seconds
@@ -40,7 +40,7 @@ class Counting:
         finally:
             timer.cancel()
 
-    def _paced(self) -> Outcome:
+    def _paced(self) -> CountOutcome:
         try:
             outcome = self._count()
         except SqlrsError as problem:
@@ -60,7 +60,7 @@ class Counting:
         self._pacing.hold()
         return outcome
 
-    def _count(self) -> Outcome:
+    def _count(self) -> CountOutcome:
         if self._pacing.stop.is_set():
             raise self._pacing.stopped()
         request = self._request

@@ -12,8 +12,8 @@ from itertools import combinations, count
 from math import perm
 
 from sqlrs.catalog import Table
-from sqlrs.errors import QueryRefused
 from sqlrs.query import Atom, Inequality, Query, Term, Variable
+from sqlrs.refusals import refusal
 from sqlrs.sensitivity.bound import Bound
 from sqlrs.sensitivity.weights import Weights
 
@@ -68,20 +68,15 @@ def recognise(query: Query) -> Triangle | Star:
                 return Star(table, columns[centre], columns[leaf], len(rows))
         if _is_cycle(rows):
             return Triangle(table, *columns)
-    raise QueryRefused(
-        "exact smooth sensitivity is known for triangles and stars only",
-        code="smooth_unsupported",
-        hint="the pattern must be edge(a,b), edge(b,c), edge(c,a) or edge(a,b1), …, edge(a,bt) on "
-        "one private table whose key is its two columns, with all variables pairwise different",
-    )
+    raise refusal("smooth_unsupported")
 
 
 def require_simple_graph(irregular_edges: int) -> None:
     """Refuse a table that has loops or rows without their opposite; this tells about the data."""
     if irregular_edges:
-        raise QueryRefused(
+        raise refusal(
+            "smooth_unsupported",
             "exact smooth sensitivity of triangles needs an undirected graph without loops",
-            code="smooth_unsupported",
             hint="store each edge in both directions and remove loops",
         )
 

@@ -60,7 +60,7 @@ _LOG = logging.getLogger("sqlrs.files")
 
 
 @dataclass(frozen=True)
-class _State:
+class _FileState:
     """What tells one state of a file from another without reading it."""
 
     device: int
@@ -69,7 +69,7 @@ class _State:
     modified: int
 
     @classmethod
-    def of(cls, path: Path) -> _State | None:
+    def of(cls, path: Path) -> _FileState | None:
         try:
             found = os.stat(path)
         except OSError:
@@ -82,12 +82,12 @@ class _File:
     """One file as a table: how it was when it was opened, and the statement that loads it."""
 
     path: Path
-    state: _State | None
+    state: _FileState | None
     fill: exp.Insert | None
     loaded: bool = False
 
     def require_unchanged(self) -> None:
-        if self.state is None or _State.of(self.path) != self.state:
+        if self.state is None or _FileState.of(self.path) != self.state:
             raise EngineFailed(
                 f"{self.path} has changed since it was opened",
                 code="file_changed",
@@ -109,7 +109,7 @@ class Files:
     _unfit: dict[str, EngineFailed] = field(default_factory=dict)
     _loading: threading.Lock = field(default_factory=threading.Lock)
 
-    def add(self, name: str, path: Path, state: _State | None, fill: exp.Insert | None) -> None:
+    def add(self, name: str, path: Path, state: _FileState | None, fill: exp.Insert | None) -> None:
         """A table that is scanned where it is, or filled by a statement at its first use."""
         self._files[name.lower()] = _File(path.absolute(), state, fill)
 
@@ -212,7 +212,7 @@ class _Opening:
 
     def open(self, types: Declared | None, graph: str | None) -> None:
         """Create the table or view, and remember how it is filled."""
-        state = _State.of(self.path)
+        state = _FileState.of(self.path)
         if types is not None and self.suffix not in _DELIMITERS:
             raise UsageError(f"{self.path} has types of its own", hint="leave --types out")
         if self.suffix == ".txt":
@@ -239,7 +239,7 @@ class _Opening:
             self.files.add(self.name, self.path, state, self._insert(rows))
 
     def _open_graph(
-        self, rows: exp.Select, columns: Columns, form: str, state: _State | None
+        self, rows: exp.Select, columns: Columns, form: str, state: _FileState | None
     ) -> None:
         """An edge list: (src, dst) without repetitions, undirected ones both ways.
 
@@ -248,7 +248,9 @@ class _Opening:
         """
         if len(columns) != 2 or columns[0][1] != columns[1][1]:
             raise UsageError(
-                f"{self.path} is no edge list: it does not have two columns of one type"
+                f"{self.path} is no edge list: it does not have two columns of one type",
+                hint="keep two columns, the ends of an edge; sqlrs count reads a file with more "
+                "as a table (--table NAME=FILE)",
             )
         kind = columns[0][1]
         self._create_table(tuple((end, kind) for end in _EDGE), never_null=True)

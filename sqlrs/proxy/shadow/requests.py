@@ -8,11 +8,11 @@ from decimal import Decimal
 
 from sqlglot import exp
 
-from sqlrs.errors import QueryRefused
 from sqlrs.proxy.backend import SHOWN_CHARACTERS, HistoryRow, TextRow
 from sqlrs.proxy.protocol.codec import cstring, int16, int32, pack, sized
 from sqlrs.proxy.protocol.messages import Bind, Close, Describe, Execute, Parse
 from sqlrs.proxy.protocol.replies import ResultColumn
+from sqlrs.refusals import refusal
 from sqlrs.templates import template
 
 _CARRIED = {
@@ -153,8 +153,10 @@ def carry_rows(
 def _carried_type(column: ResultColumn) -> str:
     kind = _CARRIED.get(column.type_oid)
     if kind is None:
-        raise QueryRefused(
-            "a column has a type that cannot be read here", hint="leave it out of the SELECT list"
+        raise refusal(
+            "unsupported",
+            "a column has a type that cannot be read here",
+            hint="leave it out of the SELECT list",
         )
     return kind
 

@@ -7,9 +7,9 @@ from typing import cast
 
 from sqlrs.catalog import Table
 from sqlrs.engines.base import Snapshot
-from sqlrs.planning.statistics import Identity, Repetition, Statistics
+from sqlrs.planning.table_statistics import Identity, Repetition, Statistics
 from sqlrs.query import Query, Variable
-from sqlrs.sql.statistics import repetitions, sizes_of
+from sqlrs.sql.repetitions import repetitions, sizes_of
 from sqlrs.values import behave_alike
 
 # Below this many rows every plan is quick, and above the other one a sample tells enough.

@@ -44,10 +44,10 @@ _INTEGER = exp.DataType.build("INTEGER")
 # Keeps a result of a form under a name like the given one, if it is not there yet.
 Once = Callable[[Hashable, str, Callable[[], exp.Select]], str]
 # What stands in FROM, its columns, the conditions on its rows and their count.
-Source = tuple[exp.Expression, Places, list[exp.Expression], list[exp.Expression]]
+LeafSource = tuple[exp.Expression, Places, list[exp.Expression], list[exp.Expression]]
 
 
-def leaf_source(leaf: Leaf, alias: str, once: Once) -> Source:
+def leaf_source(leaf: Leaf, alias: str, once: Once) -> LeafSource:
     """A leaf as it is joined."""
     match leaf:
         case TableRows():
@@ -70,7 +70,7 @@ def leaf_source(leaf: Leaf, alias: str, once: Once) -> Source:
     raise TypeError(f"there is no source for a leaf of kind {type(leaf).__name__}")
 
 
-def picked_source(leaf: Picked, name: str, alias: str) -> Source:
+def picked_source(leaf: Picked, name: str, alias: str) -> LeafSource:
     """A leaf whose rows are kept under a name, as it is joined."""
     own, where = _places(leaf.columns, alias)
     return aliased(name, alias), own, where, []
@@ -161,20 +161,7 @@ def _beyond(passing: Passing) -> exp.Select:
         distinct=False,
         copy=False,
     )
-    order = [exp.Ordered(this=column(value), desc=passing.upwards), ascending(column(kind))]
-    total = exp.Window(
-        this=exp.Sum(this=column(number)),
-        partition_by=[column(name) for name in names],
-        order=exp.Order(expressions=order),
-        spec=exp.WindowSpec(
-            kind="ROWS", start="UNBOUNDED", start_side="PRECEDING", end="CURRENT ROW"
-        ),
-    )
-    running = select_from(
-        exp.Subquery(this=both, alias=exp.TableAlias(this=identifier("together"))),
-        *(column(name) for name in (*names, value, kind)),
-        named(total, results),
-    )
+    running = _running(both, passing)
     select = select_from(
         inner(running, "running"),
         *(column(name, "running") for name in names),
@@ -187,6 +174,26 @@ def _beyond(passing: Passing) -> exp.Select:
             exp.EQ(this=column(kind, "running"), expression=number_of(point)),
             exp.GT(this=column(results, "running"), expression=number_of(0)),
         ],
+    )
+
+
+def _running(both: exp.Expression, passing: Passing) -> exp.Select:
+    """The rows of both leaves with the number of the other one's rows up to here."""
+    names = [name for name, _ in passing.common]
+    results, value, number, kind = _own_names(passing)
+    order = [exp.Ordered(this=column(value), desc=passing.upwards), ascending(column(kind))]
+    total = exp.Window(
+        this=exp.Sum(this=column(number)),
+        partition_by=[column(name) for name in names],
+        order=exp.Order(expressions=order),
+        spec=exp.WindowSpec(
+            kind="ROWS", start="UNBOUNDED", start_side="PRECEDING", end="CURRENT ROW"
+        ),
+    )
+    return select_from(
+        exp.Subquery(this=both, alias=exp.TableAlias(this=identifier("together"))),
+        *(column(name) for name in (*names, value, kind)),
+        named(total, results),
     )
 
 

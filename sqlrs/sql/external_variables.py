@@ -307,19 +307,14 @@ class _DomainStatement:
     def _lower_sources(self, external: Variable) -> tuple[list[Term], int]:
         """The known values below the variable, also through other external ones, and the steps."""
         known: dict[Term, None] = {}
-        open_, seen = [external], {external}
-        while open_:
-            here = open_.pop()
-            for p in self.across:
-                if p.right != here:
-                    continue
-                if isinstance(p.left, Variable) and p.left in self.externals:
-                    if p.left not in seen:
-                        seen.add(p.left)
-                        open_.append(p.left)
-                else:
-                    known[p.left] = None
-        return list(known), len(seen)
+        reached: list[Variable] = [external]
+        for here in reached:
+            for below in [p.left for p in self.across if p.right == here]:
+                if not isinstance(below, Variable) or below not in self.externals:
+                    known[below] = None
+                elif below not in reached:
+                    reached.append(below)
+        return list(known), len(reached)
 
     def _counted(self) -> exp.Select:
         """The number of results, or distinct outputs, for each boundary value and choice."""

@@ -14,7 +14,7 @@ from sqlrs.proxy.service import Service
 _MOST_CHARACTERS = 2_000_000
 
 
-class Reading:
+class ReadingInFlight:
     """A reading that may be stopped from outside."""
 
     def __init__(self, service: Service, analyst: str, sql: str) -> None:

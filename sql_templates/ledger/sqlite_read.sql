@@ -1,0 +1,2 @@
+-- One snapshot for the version and for what is read then.
+BEGIN

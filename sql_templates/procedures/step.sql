@@ -1,0 +1,3 @@
+  IF here < {version} THEN
+{statements}
+  END IF;

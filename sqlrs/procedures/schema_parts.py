@@ -1,0 +1,52 @@
+"""What every installation has beside its queries: steps to its tables, functions, an edition."""
+
+from __future__ import annotations
+
+from functools import cache
+from hashlib import sha256
+
+from sqlrs.templates import template
+
+# The steps to the newest version of the tables, in sql_templates/procedures/migrations. A new
+# version is one more file of statements in PL/pgSQL; a file that was released is never changed.
+MIGRATIONS = ("1_tables", "2_counters", "3_version")
+
+# In an order in which each object finds those it needs.
+OBJECTS = (
+    "recorded_units",
+    "spent_units",
+    "balances",
+    "counter",
+    "grant_budget",
+    "restore_spent",
+    "budget",
+    "history",
+    "check_call",
+    "spend",
+    "await_durable",
+    "random_word",
+    "whole_power",
+    "smoothness_ratio",
+    "grow",
+    "can_change",
+    "weights",
+    "turning_point",
+    "coefficients",
+    "horizon",
+    "fold",
+    "noise",
+)
+# Further texts that functions are made of.
+_OTHERS = ("procedures/table_facts", "postgres/columns", "postgres/keys", "procedures/changed")
+
+
+@cache
+def edition() -> str:
+    """The version of the tables and a digest of all functions: a function answers beside its own.
+
+    It changes with every text of SQL. Where Python alone has changed and older functions must stop,
+    a new version says so: a migration without statements.
+    """
+    names = [*(f"procedures/{name}" for name in OBJECTS), *_OTHERS, "procedures/count"]
+    texts = "\0".join(template(f"{name}.sql") for name in names)
+    return f"{len(MIGRATIONS)}-{sha256(texts.encode()).hexdigest()[:16]}"

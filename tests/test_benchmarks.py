@@ -1,0 +1,40 @@
+"""The benchmarks say what data they need, and run without any that is not at hand."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+
+import pytest
+
+from benchmarks import graphs, table1
+from benchmarks.__main__ import BENCHMARKS
+
+
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_a_benchmark_says_what_data_it_needs(name: str) -> None:
+    assert "\nData: " in str(importlib.import_module(f"benchmarks.{name}").__doc__)
+
+
+def test_without_the_papers_graphs_they_are_generated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SQLRS_GRAPHS", str(tmp_path))
+    with pytest.raises(SystemExit, match=r"snap\.stanford\.edu"), graphs.graphs("GrQc"):
+        pass
+    with graphs.graphs(None) as given:
+        assert given.suffix == "_generated"
+        name, path = next(iter(given.files.items()))
+        cell = table1.measure_cell("triangle", name, path, figure=False)
+    assert graphs.SOURCE in capsys.readouterr().out
+    assert cell.count > 0
+    assert "differs" not in table1.table([cell])
+    assert not path.exists()
+
+
+def test_a_number_that_is_not_the_papers_is_marked(monkeypatch: pytest.MonkeyPatch) -> None:
+    paper = {"count": 7, "SS": 3.0, "RS": 5.0, "ES": 9.0}
+    monkeypatch.setattr(table1, "printed", lambda *_: paper)
+    cell = table1.Cell("triangle", "GrQc", 7, 0.1, "3", "5", "4", "11", 2.0, 1.0, {})
+    (row,) = table1.table([cell]).splitlines()[2:]
+    assert row.count("differs") == 1 and "11 **differs**" in row
