@@ -42,10 +42,10 @@ def release(
     progress: Progress | None = None,
 ) -> Answer:
     """Answer one counting query with differential privacy, charging the ledger first."""
-    mechanism = request.chosen_mechanism()
+    chosen = request.chosen_mechanism()
     compiled = Compiled.of(request.sql, catalog, settings, as_rows=request.as_rows)
     if isinstance(compiled, Contradiction):
-        return _exact(0, mechanism)
+        return _exact(0, chosen)
     residuals = compiled.residuals
     same = partial(compiled.same, request.sql, settings=settings)
 
@@ -55,7 +55,8 @@ def release(
 
     if not residuals.query.private:
         with unchanged(residuals.query, engine, catalog, same) as snapshot:
-            return _exact(measurements(snapshot).count(residuals), mechanism)
+            return _exact(measurements(snapshot).count(residuals), chosen)
+    mechanism = chosen.fitted(residuals)
     charge = _charge(request, mechanism, compiled)
     if recorded := ledger.repeat(charge):
         return replace(Answer.from_json(recorded), repeated=True)

@@ -113,6 +113,10 @@ class Smooth:
         """The noise with its error as a multiple of the sensitivity, and the error bars."""
         return ", ".join([self.noise.describe(), *([self.bars.describe()] if self.bars else [])])
 
+    def fitted(self, residuals: Residuals) -> Smooth:
+        """Itself: a smooth bound is right for every query."""
+        return self
+
     def prepare(self, residuals: Residuals) -> SmoothPreparation:
         """The sets that the bound needs are found here, and too many of them refused."""
         return SmoothPreparation(self, residuals, self.bound.wanted(residuals))
