@@ -72,18 +72,6 @@ _LANGUAGE = (
             "express the condition by joins"),
     Refusal("set_operation", "0A000", "UNION, INTERSECT and EXCEPT are not answered",
             "ask one count for each branch and add the answers"),
-    Refusal("not_an_aggregate", "0A000", "rows of private tables are not shown",
-            "select aggregates: count(*), sum(column), avg(column), with GROUP BY if you like"),
-    Refusal("not_grouped", "42803", "this is neither grouped by nor inside an aggregate",
-            "add it to GROUP BY, or aggregate it"),
-    Refusal("nested_aggregate", "42803", "an aggregate cannot stand inside another one",
-            "aggregate in a derived table first: SELECT avg(n) FROM (SELECT count(*) AS n FROM … "
-            "GROUP BY …) AS t"),
-    Refusal("group_form", "0A000", "ROLLUP, CUBE and GROUPING SETS are not answered",
-            "ask for each grouping on its own"),
-    Refusal("released_with_rows", "0A000",
-            "released results cannot be joined with rows of private tables",
-            "aggregate the private rows first, then join the results"),
     # FROM.
     Refusal("no_table", "0A000", "the query reads no table", "name a table in FROM"),
     Refusal("outer_join", "0A000", "outer joins are not answered",

@@ -21,9 +21,12 @@ from sqlrs.effort import spend
 _AGGREGATES = (exp.Count, exp.CountIf, exp.Sum, exp.Avg)
 _AFTER = ("having", "order", "qualify")
 _STEPS_PER_SELECT = 20
+_NESTED = "an aggregate cannot stand inside another one"
+_GROUP_FORM = "ROLLUP, CUBE and GROUPING SETS are not answered"
+_NOT_GROUPED = "this is neither grouped by nor inside an aggregate"
 
 
-class Kind(IntEnum):
+class Holds(IntEnum):
     """What a relation of the statement holds."""
 
     PUBLIC = 0
@@ -60,9 +63,11 @@ def cut(statement: exp.Query, catalog: Catalog, source: Source) -> Cut:
     cutter = _Cutter(catalog, source)
     above = exp.Subquery(this=statement.copy())
     kind = cutter.query(above.this, {})
-    if kind is Kind.PRIVATE:
+    if kind is Holds.PRIVATE:
         selected = next(iter(above.find_all(exp.Select)), statement)
-        raise source.refusal("not_an_aggregate", selected.expressions[0])
+        raise source.refusal(
+            "not_a_count", selected.expressions[0], "rows of private tables are not shown"
+        )
     cutter.drop_rows(above)
     root = above.this
     root.pop()
@@ -73,7 +78,7 @@ def cut(statement: exp.Query, catalog: Catalog, source: Source) -> Cut:
 class _Common:
     """A CTE in sight: what it holds, its tree as written, and the names in sight where it stood."""
 
-    kind: Kind
+    kind: Holds
     tree: exp.CTE
     known: Mapping[str, _Common]
 
@@ -89,7 +94,7 @@ class _Cutter:
     public: dict[tuple[str | None, str], Table] = field(default_factory=dict)
     _rows: list[exp.CTE] = field(default_factory=list)
 
-    def query(self, tree: exp.Expr, known: _Known) -> Kind:
+    def query(self, tree: exp.Expr, known: _Known) -> Holds:
         """What a SELECT or a set operation holds; the cuts inside are made in its place."""
         spend(_STEPS_PER_SELECT)
         tree = tree.unnest() if isinstance(tree, exp.Subquery) else tree
@@ -121,38 +126,38 @@ class _Cutter:
             # The tree as written: a cut inside is made once for each place that reads it.
             written = cte.copy()
             kind = self.query(cte.this, inside)
-            if kind is Kind.PRIVATE:
+            if kind is Holds.PRIVATE:
                 self._rows.append(cte)
             name = fold(cte.args["alias"].this, self.source.dialect)
             inside[name] = _Common(kind, written, dict(inside))
         return inside
 
-    def _select(self, select: exp.Select, known: _Known) -> Kind:
+    def _select(self, select: exp.Select, known: _Known) -> Holds:
         known = self._common_tables(select, known)
         kinds = [self._item(item, known) for item in _items(select)]
         aggregates = list(_own_aggregates(select))
         grouped = select.args.get("group") is not None or bool(aggregates)
-        rows = max(kinds, default=Kind.PUBLIC)
+        rows = max(kinds, default=Holds.PUBLIC)
         self._check_mixture(kinds, select)
-        if rows is Kind.PRIVATE and not grouped:
+        if rows is Holds.PRIVATE and not grouped:
             # Its subqueries are conditions on private rows; the compiler reads them as such.
-            return Kind.PRIVATE
+            return Holds.PRIVATE
         # So are those in WHERE of a cut; the others stand above it.
-        inside = _subqueries(select, () if rows is Kind.PRIVATE else ("where",))
+        inside = _subqueries(select, () if rows is Holds.PRIVATE else ("where",))
         inner = [self._above(part, known) for part in inside]
-        if rows is not Kind.PRIVATE:
+        if rows is not Holds.PRIVATE:
             return max([rows, *inner])
         self._cut(select, aggregates, known)
-        return Kind.RELEASED
+        return Holds.RELEASED
 
-    def _above(self, query: exp.Query, known: _Known) -> Kind:
+    def _above(self, query: exp.Query, known: _Known) -> Holds:
         """A query inside an expression above the cuts."""
         kind = self.query(query, known)
-        if kind is Kind.PRIVATE:
+        if kind is Holds.PRIVATE:
             raise self.source.refusal("subquery", query)
         return kind
 
-    def _item(self, item: exp.Expr, known: _Known) -> Kind:
+    def _item(self, item: exp.Expr, known: _Known) -> Holds:
         match item:
             case exp.Subquery(this=exp.Table() | exp.Subquery()):
                 own = self._item(item.this, known)
@@ -168,19 +173,21 @@ class _Cutter:
         self._check_mixture(kinds, item)
         return max(kinds)
 
-    def _stored(self, item: exp.Table) -> Kind:
+    def _stored(self, item: exp.Table) -> Holds:
         entry = find_table(item, self.catalog, self.source)
         if isinstance(entry, Table):
             if entry.private:
-                return Kind.PRIVATE
+                return Holds.PRIVATE
             self.public[entry.identity] = entry
-            return Kind.PUBLIC
+            return Holds.PUBLIC
         # A view is read where it stands, by the compiler: it holds rows.
-        return Kind.PRIVATE
+        return Holds.PRIVATE
 
-    def _check_mixture(self, kinds: list[Kind], at: exp.Expr) -> None:
-        if Kind.PRIVATE in kinds and Kind.RELEASED in kinds:
-            raise self.source.refusal("released_with_rows", at)
+    def _check_mixture(self, kinds: list[Holds], at: exp.Expr) -> None:
+        if Holds.PRIVATE in kinds and Holds.RELEASED in kinds:
+            raise self.source.refusal(
+                "join_form", at, "released results cannot be joined with rows of private tables"
+            )
 
     def _cut(self, select: exp.Select, aggregates: list[exp.Expr], known: _Known) -> None:
         name = f"released_{len(self.belows)}"
@@ -208,7 +215,7 @@ class _Cutter:
         if not isinstance(call, _AGGREGATES):
             raise self.source.refusal("aggregate", aggregate)
         if any(map(_aggregating, call.iter_expressions())):
-            raise self.source.refusal("nested_aggregate", aggregate)
+            raise self.source.refusal("aggregate", aggregate, _NESTED)
 
     def _keys(self, select: exp.Select) -> list[exp.Expr]:
         """The expressions of GROUP BY; a position or an alias means what is selected there."""
@@ -217,7 +224,7 @@ class _Cutter:
             return []
         for form in ("rollup", "cube", "grouping_sets", "totals"):
             if group.args.get(form):
-                raise self.source.refusal("group_form", group)
+                raise self.source.refusal("group_by", group, _GROUP_FORM)
         if group.args.get("all"):
             return [e.unalias().copy() for e in select.expressions if not _aggregating(e)]
         named = {
@@ -229,9 +236,9 @@ class _Cutter:
         for written in group.expressions:
             key = self._meant(written.unnest(), select, named).unnest()
             if isinstance(key, exp.Rollup | exp.Cube | exp.GroupingSets):
-                raise self.source.refusal("group_form", key)
+                raise self.source.refusal("group_by", key, _GROUP_FORM)
             if _aggregating(key):
-                raise self.source.refusal("nested_aggregate", written)
+                raise self.source.refusal("aggregate", written, _NESTED)
             keys.setdefault(normal(key, self.source.dialect, bare=False), key.copy())
         return list(keys.values())
 
@@ -283,7 +290,7 @@ class _Released:
             if isinstance(part, exp.Star) or (
                 isinstance(part, exp.Column) and isinstance(part.this, exp.Star)
             ):
-                raise self.source.refusal("not_grouped", part)
+                raise self.source.refusal("group_by", part, _NOT_GROUPED)
             shown = part if isinstance(part, exp.Alias) else self._named(part)
             if shown is not part:
                 part.replace(shown)
@@ -319,7 +326,7 @@ class _Released:
             if place is not None:
                 node.replace(place)
             elif isinstance(node, exp.Column):
-                raise self.source.refusal("not_grouped", node)
+                raise self.source.refusal("group_by", node, _NOT_GROUPED)
             elif not isinstance(node, exp.Query):
                 pending += list(node.iter_expressions())
 

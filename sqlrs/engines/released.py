@@ -15,7 +15,8 @@ from sqlglot import exp
 
 from sqlrs.engines.base import Row
 from sqlrs.engines.watch import Outcome, Stop, watched
-from sqlrs.errors import Interrupted, QueryRefused, SqlrsError
+from sqlrs.errors import Interrupted, SqlrsError
+from sqlrs.refusals import refusal
 from sqlrs.trees.identifiers import identifier
 
 SECONDS = 10.0
@@ -35,7 +36,7 @@ _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
 
 
 @dataclass(frozen=True)
-class Relation:
+class ReleasedRelation:
     """Released rows under a name; each column has DuckDB's name of its type."""
 
     name: str
@@ -51,13 +52,13 @@ class Result:
     rows: tuple[Row, ...]
 
 
-def described(statement: exp.Query, relations: Sequence[Relation]) -> Result:
+def described(statement: exp.Query, relations: Sequence[ReleasedRelation]) -> Result:
     """The columns that a statement would have; a refusal where DuckDB cannot run it."""
-    empty = [Relation(one.name, one.columns) for one in relations]
+    empty = [ReleasedRelation(one.name, one.columns) for one in relations]
     return Result(afterwards(statement, empty).columns, ())
 
 
-def afterwards(statement: exp.Query, relations: Sequence[Relation]) -> Result:
+def afterwards(statement: exp.Query, relations: Sequence[ReleasedRelation]) -> Result:
     """Run a statement over released relations alone."""
     with _database(relations) as connection:
         text = statement.sql(dialect="duckdb")
@@ -71,7 +72,7 @@ def afterwards(statement: exp.Query, relations: Sequence[Relation]) -> Result:
 
 
 @contextmanager
-def _database(relations: Sequence[Relation]) -> Iterator[duckdb.DuckDBPyConnection]:
+def _database(relations: Sequence[ReleasedRelation]) -> Iterator[duckdb.DuckDBPyConnection]:
     connection = duckdb.connect(config=_SETTINGS)
     try:
         for relation in relations:
@@ -100,9 +101,4 @@ def _failure(outcome: Outcome[list[Row]]) -> SqlrsError:
         reason = f"it takes longer than {SECONDS:g} s"
     else:
         reason = str(outcome.error).partition("\n")[0]
-    return QueryRefused(
-        f"what follows the aggregates cannot be computed: {reason}",
-        code="after_aggregates",
-        hint="the released numbers are recorded: asking again with another text above them is free",
-        sqlstate="22000",
-    )
+    return refusal("unsupported", f"what follows the aggregates cannot be computed: {reason}")

@@ -13,7 +13,7 @@ from sqlrs.mechanisms.smooth import paper, refined
 # By its name on the command line: epsilon, the shape if one is asked for, and the epsilon of error
 # bars if they are wanted make a mechanism. The first one is used where none is named.
 _MECHANISMS: dict[str, Callable[[Decimal, int | None, Decimal | None], Mechanism]] = {
-    "auto": fitting,
+    "fitting": fitting,
     "polylaplace": refined,
     "cauchy": paper,
 }

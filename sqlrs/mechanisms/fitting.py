@@ -8,8 +8,8 @@ from fractions import Fraction
 
 from sqlrs.effort import bounded_analysis
 from sqlrs.mechanisms.base import Mechanism, Preparation
-from sqlrs.mechanisms.constant import Constant, constant
 from sqlrs.mechanisms.smooth import Smooth, refined
+from sqlrs.mechanisms.steady import Steady, steady
 from sqlrs.residuals.residual import Residuals
 from sqlrs.sensitivity.constant import is_constant
 
@@ -18,7 +18,7 @@ from sqlrs.sensitivity.constant import is_constant
 class Fitting:
     """Laplace noise where the query fixes its sensitivity, else that of a smooth bound."""
 
-    steady: Constant
+    steady: Steady
     smooth: Smooth
 
     @property
@@ -53,4 +53,4 @@ class Fitting:
 def fitting(epsilon: Decimal, shape: int | None, error_bars: Decimal | None) -> Mechanism:
     """Both kinds at the same price; who asks for a shape asks for the noise that has one."""
     smooth = refined(epsilon, shape, error_bars)
-    return Fitting(constant(epsilon, error_bars), smooth) if shape is None else smooth
+    return Fitting(steady(epsilon, error_bars), smooth) if shape is None else smooth

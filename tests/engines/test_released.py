@@ -8,10 +8,10 @@ import pytest
 import sqlglot
 from sqlglot import exp
 
-from sqlrs.engines.released import Relation, afterwards, described
+from sqlrs.engines.released import ReleasedRelation, afterwards, described
 from sqlrs.errors import QueryRefused
 
-WARDS = Relation(
+WARDS = ReleasedRelation(
     "released_0",
     (("k0", "VARCHAR"), ("a0", "BIGINT")),
     (("A", 10), ("B", 30), (None, -2)),
@@ -48,7 +48,7 @@ def test_the_columns_are_known_beforehand_without_a_row() -> None:
 def test_what_duckdb_cannot_run_is_refused_beforehand(sql: str) -> None:
     with pytest.raises(QueryRefused) as refused:
         described(query(sql), [WARDS])
-    assert refused.value.code == "after_aggregates"
+    assert refused.value.code == "unsupported"
 
 
 def test_files_settings_and_python_are_out_of_reach(tmp_path: Path) -> None:

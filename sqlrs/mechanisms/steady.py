@@ -20,7 +20,7 @@ from sqlrs.sensitivity.refined import reached
 
 
 @dataclass(frozen=True)
-class Constant:
+class Steady:
     """Laplace noise in proportion to a public sensitivity; its width is public too."""
 
     noise: Laplace
@@ -41,21 +41,21 @@ class Constant:
         bars = "" if self.coverage is None else f", error bars of coverage {float(self.coverage):g}"
         return self.noise.describe() + (f"{bars}, free of charge" if bars else "")
 
-    def fitted(self, residuals: Residuals) -> Constant:
+    def fitted(self, residuals: Residuals) -> Steady:
         """Itself."""
         return self
 
-    def prepare(self, residuals: Residuals) -> PreparedConstant:
+    def prepare(self, residuals: Residuals) -> PreparedSteady:
         """The sets of public tables that the sensitivity is made of; too many are refused."""
         with bounded_analysis():
-            return PreparedConstant(self, residuals, reached(residuals))
+            return PreparedSteady(self, residuals, reached(residuals))
 
 
 @dataclass(frozen=True)
-class PreparedConstant:
+class PreparedSteady:
     """The mechanism for one query."""
 
-    mechanism: Constant
+    mechanism: Steady
     residuals: Residuals
     wanted: tuple[Members, ...]
 
@@ -73,6 +73,6 @@ class PreparedConstant:
         return Noisy(value, Interval(value - half, value + half, coverage))
 
 
-def constant(epsilon: Decimal, error_bars: Decimal | None) -> Constant:
+def steady(epsilon: Decimal, error_bars: Decimal | None) -> Steady:
     """Laplace noise, with an interval where error bars are asked for."""
-    return Constant(Laplace(epsilon), None if error_bars is None else DEFAULT_COVERAGE)
+    return Steady(Laplace(epsilon), None if error_bars is None else DEFAULT_COVERAGE)
