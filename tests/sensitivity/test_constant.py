@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -87,3 +88,10 @@ def test_what_other_private_rows_change_is_not_fixed(
     monkeypatch.setattr(constant, "is_constant", lambda _: True)
     different, _, _ = worst(shape)
     assert different != {1}
+
+
+def test_a_unit_of_several_rows_changes_as_much_as_all_its_rows() -> None:
+    pair = replace(FACT, rows_per_unit=2)
+    residuals = Residuals(query(atom(pair, "a", "b"), atom(PUBLIC, "b", "c")))
+    assert is_constant(residuals)
+    assert constant_sensitivity(residuals, {}) == 2
