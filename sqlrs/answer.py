@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 
@@ -19,12 +19,17 @@ class Interval:
 
 @dataclass(frozen=True)
 class Answer:
-    """A released count. ``epsilon`` is everything that was charged for it."""
+    """A released count. ``epsilon`` is everything that was charged for it.
+
+    ``repeated``: the same was asked before, so this is the recorded answer, free of charge and
+    without fresh noise. ``epsilon`` is then what it cost the first time.
+    """
 
     value: int
     epsilon: Decimal
     mechanism: str
     error_bars: Interval | None = None
+    repeated: bool = field(default=False, compare=False)
 
     def to_json(self) -> str:
         """The public answer as JSON."""
@@ -36,6 +41,7 @@ class Answer:
                 "mechanism": self.mechanism,
                 "error_bars": bars
                 and {"low": bars.low, "high": bars.high, "coverage": str(bars.coverage)},
+                "repeated": self.repeated,
             }
         )
 

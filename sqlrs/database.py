@@ -179,9 +179,12 @@ class Database:
         *,
         mechanism: str = DEFAULT,
         shape: int | None = None,
+        error_bars: Number | None = None,
     ) -> Explanation | Contradiction:
         """The query graph, residuals, plans and error multiple, from the schema alone."""
-        request = Request(sql=sql, epsilon=epsilon, mechanism=mechanism, shape=shape)
+        request = Request(
+            sql=sql, epsilon=epsilon, mechanism=mechanism, shape=shape, error_bars=error_bars
+        )
         chosen = request.chosen_mechanism()
         compiled = Compiled.of(sql, self.catalog, self.settings)
         if isinstance(compiled, Contradiction):

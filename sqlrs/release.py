@@ -9,6 +9,7 @@ whose text does not depend on the data.
 from __future__ import annotations
 
 from contextlib import ExitStack
+from dataclasses import replace
 from decimal import Decimal
 from functools import partial, reduce
 
@@ -41,10 +42,10 @@ def release(
     progress: Progress | None = None,
 ) -> Answer:
     """Answer one counting query with differential privacy, charging the ledger first."""
-    mechanism = request.chosen_mechanism()
+    chosen = request.chosen_mechanism()
     compiled = Compiled.of(request.sql, catalog, settings, as_rows=request.as_rows)
     if isinstance(compiled, Contradiction):
-        return _exact(0, mechanism)
+        return _exact(0, chosen)
     residuals = compiled.residuals
     same = partial(compiled.same, request.sql, settings=settings)
 
@@ -54,10 +55,11 @@ def release(
 
     if not residuals.query.private:
         with unchanged(residuals.query, engine, catalog, same) as snapshot:
-            return _exact(measurements(snapshot).count(residuals), mechanism)
+            return _exact(measurements(snapshot).count(residuals), chosen)
+    mechanism = chosen.fitted(residuals)
     charge = _charge(request, mechanism, compiled)
     if recorded := ledger.repeat(charge):
-        return Answer.from_json(recorded)
+        return replace(Answer.from_json(recorded), repeated=True)
     prepared = mechanism.prepare(residuals)
     with ExitStack() as stack:
         snapshot = stack.enter_context(unchanged(residuals.query, engine, catalog, same))

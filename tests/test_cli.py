@@ -65,7 +65,7 @@ def test_count_json_holds_public_fields_alone(run: Run, graph: str) -> None:
     )
     answer = json.loads(out)
     assert code == 0
-    assert set(answer) == {"answer", "epsilon", "mechanism", "error_bars"}
+    assert set(answer) == {"answer", "epsilon", "mechanism", "error_bars", "repeated"}
     assert answer["epsilon"] == "0.6"
     assert answer["error_bars"]["low"] <= answer["answer"] <= answer["error_bars"]["high"]
 
@@ -117,9 +117,11 @@ def test_a_budget_is_kept_across_runs(run: Run, graph: str, tmp_path: Path) -> N
     assert run("count", PATH, "--epsilon", "1", *data)[0] == 4
     assert run("budget", "grant", "1", "--analyst", "ann", "--ledger", ledger)[0] == 0
     assert run("budget", "grant", "5", "--dataset", "data", "--ledger", ledger)[0] == 0
-    code, first, _ = run("count", PATH, "--epsilon", "0.75", *data)
-    assert code == 0
-    assert run("count", PATH, "--epsilon", "0.75", *data)[1] == first
+    code, first, err = run("count", PATH, "--epsilon", "0.75", *data)
+    assert (code, err) == (0, "")
+    code, again, err = run("count", PATH, "--epsilon", "0.75", *data)
+    assert (code, again) == (0, first)
+    assert "recorded answer" in err
     code, out, err = run("count", PATH, "--epsilon", "0.5", *data)
     assert (code, out) == (4, "")
     assert "0.25 left" in err

@@ -53,7 +53,12 @@ WITHOUT_SQL = ("query", "residuals", "planning", "sensitivity", "noise", "mechan
 
 # Where each driver, and each library that is heavy or optional, may be imported.
 DRIVERS = {
-    "duckdb": {"engines/duckdb.py", "engines/duckdb_optimizers.py", "engines/table_files.py"},
+    "duckdb": {
+        "engines/duckdb.py",
+        "engines/duckdb_optimizers.py",
+        "engines/released.py",
+        "engines/table_files.py",
+    },
     "psycopg": {
         "engines/postgres.py",
         "procedures/install.py",

@@ -18,7 +18,12 @@ from sqlrs.graphs.patterns import automorphisms, pattern_edges, pattern_sql
 from sqlrs.mechanisms import DEFAULT, NAMES
 
 Epsilon = Annotated[str, typer.Option(metavar="E", help="The privacy budget of this answer.")]
-Mechanism = Annotated[str, typer.Option(metavar="|".join(NAMES), help="The noise.")]
+Mechanism = Annotated[
+    str,
+    typer.Option(
+        metavar="|".join(NAMES), help="The noise; fitting: the least that the query allows."
+    ),
+]
 Shape = Annotated[int | None, typer.Option(metavar="A", help="The shape of polylaplace.")]
 ErrorBars = Annotated[
     str | None, typer.Option(metavar="E2", help="Spend E2 more on a 95 % interval.")
@@ -138,6 +143,8 @@ def show(answer: Answer, json: bool) -> None:
     if json:
         print(answer.to_json())
         return
+    if answer.repeated:
+        print("sqlrs: asked before: the recorded answer, free of charge", file=sys.stderr)
     print(answer.value)
     if answer.error_bars is not None:
         bars = answer.error_bars

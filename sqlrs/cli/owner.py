@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from sqlrs.cli import options
-from sqlrs.cli.counting import Mechanism, Shape, read_sql
+from sqlrs.cli.counting import ErrorBars, Mechanism, Shape, read_sql
 from sqlrs.cli.progress import progress_line
 from sqlrs.config import Config
 from sqlrs.errors import QueryRefused, UsageError
@@ -25,6 +25,7 @@ def explain(
     epsilon: Annotated[str, typer.Option(metavar="E", help="The ε to plan for.")] = "1",
     mechanism: Mechanism = DEFAULT,
     shape: Shape = None,
+    error_bars: ErrorBars = None,
     svg: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Also draw the query graph.")
     ] = None,
@@ -35,7 +36,9 @@ def explain(
 ) -> None:
     """Show the query graph, its residuals with their plans, and the error to expect."""
     with data.open(schema_only=True) as database:
-        explanation = database.explain(read_sql(sql), epsilon, mechanism=mechanism, shape=shape)
+        explanation = database.explain(
+            read_sql(sql), epsilon, mechanism=mechanism, shape=shape, error_bars=error_bars
+        )
     if svg is not None and isinstance(explanation, Explanation):
         picture = explanation.svg(frozenset((residual or "").split(",")) - {""})
         try:

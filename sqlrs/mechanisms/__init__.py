@@ -7,11 +7,13 @@ from decimal import Decimal
 
 from sqlrs.errors import UsageError
 from sqlrs.mechanisms.base import Mechanism
+from sqlrs.mechanisms.fitting import fitting
 from sqlrs.mechanisms.smooth import paper, refined
 
 # By its name on the command line: epsilon, the shape if one is asked for, and the epsilon of error
 # bars if they are wanted make a mechanism. The first one is used where none is named.
 _MECHANISMS: dict[str, Callable[[Decimal, int | None, Decimal | None], Mechanism]] = {
+    "fitting": fitting,
     "polylaplace": refined,
     "cauchy": paper,
 }

@@ -61,6 +61,10 @@ class Mechanism(Protocol):
         """One line for people and for the ledger, made of public parameters alone."""
         ...
 
+    def fitted(self, residuals: Residuals) -> Mechanism:
+        """The mechanism that answers this query; where there is a choice, by the query alone."""
+        ...
+
     def prepare(self, residuals: Residuals) -> Preparation:
         """The mechanism for one query; one that would take too much work is refused."""
         ...

@@ -17,13 +17,13 @@ from sqlrs.measuring.measurements import Fold, Measurements
 from sqlrs.mechanisms.base import Draw, Noisy
 from sqlrs.noise import (
     DEFAULT_SHAPE,
-    DEFAULT_SHAPE_WITH_ERROR_BARS,
     Cauchy,
     ErrorBars,
     Noise,
     PolyLaplace,
     RandomBits,
     Weights,
+    shape_with_error_bars,
 )
 from sqlrs.residuals.residual import Members, Residuals
 from sqlrs.sensitivity.bound import Bound
@@ -113,6 +113,10 @@ class Smooth:
         """The noise with its error as a multiple of the sensitivity, and the error bars."""
         return ", ".join([self.noise.describe(), *([self.bars.describe()] if self.bars else [])])
 
+    def fitted(self, residuals: Residuals) -> Smooth:
+        """Itself: a smooth bound is right for every query."""
+        return self
+
     def prepare(self, residuals: Residuals) -> SmoothPreparation:
         """The sets that the bound needs are found here, and too many of them refused."""
         return SmoothPreparation(self, residuals, self.bound.wanted(residuals))
@@ -150,8 +154,11 @@ class SmoothPreparation:
 
 
 def refined(epsilon: Decimal, shape: int | None, error_bars: Decimal | None) -> Smooth:
-    """Polylaplace noise of a shape, which follows from whether error bars are wanted."""
-    usual = DEFAULT_SHAPE if error_bars is None else DEFAULT_SHAPE_WITH_ERROR_BARS
+    """Polylaplace noise of a shape, which follows from the price of the error bars."""
+    usual = DEFAULT_SHAPE
+    if error_bars is not None:
+        slowest = max(DEFAULT_SHAPE, int(Fraction(epsilon) / SLOWEST_STEP) - 1)
+        usual = min(shape_with_error_bars(epsilon, error_bars), slowest)
     return _smooth(Refined(), PolyLaplace(epsilon, usual if shape is None else shape), error_bars)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from decimal import Decimal
 from fractions import Fraction
+from functools import cached_property
 
 from sqlrs.epsilon import parse_epsilon
 from sqlrs.errors import UsageError
@@ -22,6 +23,7 @@ from sqlrs.sensitivity.sequence import LazySequence
 DEFAULT_COVERAGE = Fraction(19, 20)
 MIN_COVERAGE = Fraction(1, 2)
 MAX_COVERAGE = Fraction(9999, 10000)
+_PRECISION = 128
 
 
 class ErrorBars:
@@ -52,7 +54,26 @@ class ErrorBars:
 
     def describe(self) -> str:
         """One line for people, made of public parameters alone."""
-        return f"error bars of coverage {float(self.coverage):.4g}, epsilon {self.epsilon}"
+        return (
+            f"error bars of coverage {float(self.coverage):.4g}, epsilon {self.epsilon}: "
+            f"{self.widening:.3g} times as wide as if the scale were known"
+        )
+
+    @cached_property
+    def widening(self) -> float:
+        """What the privacy of the scale costs: the width over that with a known scale."""
+        miss = 1 - self.coverage
+        allowed = (miss.numerator << _PRECISION) // miss.denominator
+        low, high = 0, 1 << _PRECISION
+        while self._mechanism.tail_ceiling(high, _PRECISION) > allowed:
+            low, high = high, 2 * high
+        while high - low > 1 << _PRECISION // 2:
+            middle = (low + high) // 2
+            if self._mechanism.tail_ceiling(middle, _PRECISION) > allowed:
+                low = middle
+            else:
+                high = middle
+        return float(self.multiple / Fraction(high, 1 << _PRECISION))
 
     def __repr__(self) -> str:
         return f"ErrorBars(epsilon={self.epsilon}, {self._mechanism!r}, coverage={self.coverage})"

@@ -15,11 +15,10 @@ from sqlrs.epsilon import parse_epsilon
 from sqlrs.errors import UsageError
 from sqlrs.noise.law import require_exact
 from sqlrs.noise.randomness import RandomBits, Uniform
-from sqlrs.sensitivity.exponential import exp_lower
+from sqlrs.sensitivity.exponential import exp_lower, power_up
 from sqlrs.sensitivity.weights import Weights
 
 DEFAULT_SHAPE = 5
-DEFAULT_SHAPE_WITH_ERROR_BARS = 10
 MIN_SHAPE = 2
 MAX_SHAPE = 64
 RATIO_BITS = 40
@@ -92,8 +91,7 @@ class PolyLaplace:
 
         The size n is the rounding of scale * |Y|, so n > W needs scale * |Y| > W.
         """
-        numerator, denominator = self._law.over(1 << precision)(distance)
-        return -(-(numerator << precision) // denominator)
+        return self._law.ceiling(distance, precision)
 
     def standard_error_multiple(self) -> float:
         """The standard error as a multiple of the sensitivity; infinite for shape 2."""
@@ -115,6 +113,16 @@ class PolyLaplace:
         return f"PolyLaplace(epsilon={self.epsilon}, shape={self.shape})"
 
 
+def shape_with_error_bars(epsilon: Decimal, epsilon2: Decimal) -> int:
+    """The shape where the scale is published at the price epsilon2: public, as both prices are.
+
+    The published index of the scale wanders by about 1 / epsilon2 steps of epsilon / shape each. At
+    twice epsilon / epsilon2 that is half a power of e, and the interval is 1.5 times as wide as
+    with the scale known; larger shapes narrow it by little and raise sensitivities that grow.
+    """
+    return min(MAX_SHAPE, max(DEFAULT_SHAPE, math.ceil(2 * Fraction(epsilon) / Fraction(epsilon2))))
+
+
 def smoothness_ratio(epsilon: Decimal, shape: int) -> Fraction:
     """The largest r = m / 2**40 that a lower bound of e**(epsilon / (2 * shape)) allows.
 
@@ -133,9 +141,9 @@ class TailLaw:
 
     def __init__(self, shape: int) -> None:
         self._shape = shape
-        self._power = shape**shape
-        self._lift = 2 * (shape - 1) ** (shape - 1)
-        self._outer = (shape - 1) ** (shape - 1) * (shape + 1) ** (shape + 1)
+        self._power: int = shape**shape
+        self._lift: int = 2 * (shape - 1) ** (shape - 1)
+        self._outer: int = (shape - 1) ** (shape - 1) * (shape + 1) ** (shape + 1)
 
     def over(self, unit: int) -> Callable[[int], tuple[int, int]]:
         """G as a function of x for y = x / unit: numerator and denominator, not reduced."""
@@ -153,6 +161,16 @@ class TailLaw:
             return outer_numerator, outer_factor * (unit + x) ** shape
 
         return tail
+
+    def ceiling(self, x: int, precision: int) -> int:
+        """An upper bound of G at y = x / 2**precision, in units of 2**-precision."""
+        # Powers that are rounded up stay short; exact ones would have thousands of digits.
+        one, total = 1 << precision, self._power + self._lift
+        if self._shape * x <= one:
+            inner = power_up(one - x, self._shape, precision)
+            return -(-(self._power * inner + (self._lift << precision)) // total)
+        shrunk = power_up(-(-one * one // (one + x)), self._shape, precision)
+        return -(-self._outer * shrunk // (self._power * total))
 
     def second_moment(self) -> float:
         """E Y**2, the integral of 2 y G(y): infinite for shape 2."""

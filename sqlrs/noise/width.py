@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from sqlrs.errors import UsageError
 from sqlrs.noise.law import Noise
-from sqlrs.sensitivity.exponential import exp_negative_lower, exp_negative_upper
+from sqlrs.sensitivity.exponential import exp_negative_lower, exp_negative_upper, power_up
 
 GRID_BITS = 128
 # The factor of one step of the grid exceeds its nominal value by less than this part.
@@ -18,7 +18,8 @@ GRID_SLACK = Fraction(1, 2**62)
 _PRECISION = 128
 _ONE = 1 << _PRECISION
 _SEARCH_BITS = 12
-_MAX_MULTIPLE = 1 << 64
+# Error bars beyond this many scales tell nothing, and take long to find.
+_MAX_MULTIPLE = 1 << 32
 # Steps of the grid are taken together as long as they change the scale by less than one part in:
 _BLOCK = 256
 
@@ -59,7 +60,7 @@ class JointTail:
         self._rise = _power_down(_floor(step), block)
         self._fall = _power_down(_floor(1 / (step * (1 + GRID_SLACK))), block)
         low, high = exp_negative_lower(epsilon), exp_negative_upper(epsilon)
-        self._kept = _power_up(_ceil(high), block)
+        self._kept = power_up(_ceil(high), block, _PRECISION)
         self._spent = _ONE - _power_down(_floor(low), block)
         self._mass_from_zero = _ceil(1 / (1 + low))
         self._mass_below_zero = _ceil(high / (1 + high))
@@ -112,13 +113,4 @@ def _power_down(base: int, exponent: int) -> int:
         result = result * result >> _PRECISION
         if bit == "1":
             result = result * base >> _PRECISION
-    return result
-
-
-def _power_up(base: int, exponent: int) -> int:
-    result = _ONE
-    for bit in f"{exponent:b}":
-        result = _up(result * result)
-        if bit == "1":
-            result = _up(result * base)
     return result

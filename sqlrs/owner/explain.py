@@ -126,7 +126,7 @@ class Explanation:
         return ["where a residual leaves out one of its tables", *lines, ""] if lines else []
 
     def _noise_lines(self) -> list[str]:
-        lines = [f"noise: {self.mechanism.describe()}"]
+        lines = [f"noise: {self.mechanism.fitted(self.residuals).describe()}"]
         if not self.query.private:
             lines = ["noise: none; every table is public, so the count is exact and costs nothing"]
         for hint in index_hints(self.query):

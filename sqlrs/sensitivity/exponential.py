@@ -66,6 +66,19 @@ def round_up(value: Fraction, significant_bits: int) -> Fraction:
     return Fraction(scaled << -shift) if shift <= 0 else Fraction(scaled, 1 << shift)
 
 
+def power_up(base: int, exponent: int, precision: int) -> int:
+    """An upper bound of base**exponent, both in units of 2**-precision, every product rounded up.
+
+    For a base of at most 1 and exponents of machine size it is above by few units.
+    """
+    result = 1 << precision
+    for bit in f"{exponent:b}":
+        result = -(-result * result >> precision)
+        if bit == "1":
+            result = -(-result * base >> precision)
+    return result
+
+
 def _ceil_shift(numerator: int, denominator: int, shift: int) -> int:
     if shift >= 0:
         return -(-(numerator << shift) // denominator)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import sqlrs.noise.error_bars
 from sqlrs.errors import UsageError
-from sqlrs.noise import Cauchy, ErrorBars, Noise, PolyLaplace
+from sqlrs.noise import Cauchy, ErrorBars, Noise, PolyLaplace, shape_with_error_bars
 from sqlrs.noise.error_bars import Grid
 from sqlrs.noise.width import GRID_SLACK
 from tests.noise.oracle import (
@@ -225,6 +225,26 @@ def test_known_widths_relative_to_a_known_scale() -> None:
     while mechanism.tail_ceiling(int(known * 2**64), 64) < 2**64 // 20:
         known *= Fraction(999, 1000)
     assert 1.40 <= float(bars.multiple / known) <= 1.50
+    assert bars.widening == pytest.approx(float(bars.multiple / known), rel=0.002)
+
+
+@pytest.mark.parametrize("epsilon", ["0.1", "1", "3"])
+@pytest.mark.parametrize("part", ["0.05", "0.1", "0.2", "0.5", "1"])
+def test_the_usual_shape_keeps_error_bars_narrow(epsilon: str, part: str) -> None:
+    """At most 1.5 times as wide as with the scale known; 4 times was the aim."""
+    epsilon2 = Decimal(epsilon) * Decimal(part)
+    shape = shape_with_error_bars(Decimal(epsilon), epsilon2)
+    assert ErrorBars(epsilon2, PolyLaplace(Decimal(epsilon), shape)).widening < 1.5
+
+
+def test_bounds_of_powers_are_bounds() -> None:
+    """`tail_ceiling` is never below the exact tail, and above by less than 2**-100."""
+    for shape in (2, 5, 20, 64):
+        mechanism = PolyLaplace(Decimal(1), shape)
+        for distance in (0, 1, 2**100, 2**128 // shape, 2**128, 7 * 2**130, 2**160):
+            exact = Fraction(*mechanism._law.over(2**128)(distance))
+            bound = Fraction(mechanism.tail_ceiling(distance, 128), 2**128)
+            assert exact <= bound <= exact + Fraction(1, 2**100)
 
 
 # Refusals.
@@ -260,5 +280,7 @@ def test_extreme_parameters_work(epsilon: str, shape: int, epsilon2: str) -> Non
 def test_descriptions_hold_public_parameters_only() -> None:
     bars = ErrorBars(Decimal("0.2"), PolyLaplace(Decimal(1), 10))
     bars.interval(10, Fraction(123457), SeededBits(SEED))
-    assert bars.describe() == "error bars of coverage 0.95, epsilon 0.2"
+    assert bars.describe() == (
+        "error bars of coverage 0.95, epsilon 0.2: 1.45 times as wide as if the scale were known"
+    )
     assert "123457" not in repr(bars)

@@ -1,0 +1,429 @@
+"""One statement -> the aggregates below, which read private rows, and the rest above them.
+
+A SELECT that aggregates private rows is a cut: what it reads and groups by is released as a small
+relation of its own, and the statement goes on over that relation. What stands above the cuts costs
+nothing and never meets a private row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from sqlglot import exp
+
+from sqlrs.catalog import Catalog, Table
+from sqlrs.compiler.names import find_table, fold
+from sqlrs.compiler.source import Source
+from sqlrs.effort import spend
+
+_AGGREGATES = (exp.Count, exp.CountIf, exp.Sum, exp.Avg)
+_AFTER = ("having", "order", "qualify")
+_STEPS_PER_SELECT = 20
+_NESTED = "an aggregate cannot stand inside another one"
+_GROUP_FORM = "ROLLUP, CUBE and GROUPING SETS are not answered"
+_NOT_GROUPED = "this is neither grouped by nor inside an aggregate"
+
+
+class Holds(IntEnum):
+    """What a relation of the statement holds."""
+
+    PUBLIC = 0
+    RELEASED = 1
+    PRIVATE = 2
+
+
+@dataclass(frozen=True, eq=False)
+class Below:
+    """One cut: rows of ``select`` (FROM and WHERE), grouped by the keys, aggregated.
+
+    Its relation is called ``name``; the keys are its columns k0, k1, …, the aggregates a0, a1, ….
+    ``same``: expressions that must mean the same as the key of that number.
+    """
+
+    name: str
+    select: exp.Select
+    keys: tuple[exp.Expr, ...]
+    aggregates: tuple[exp.Expr, ...]
+    same: tuple[tuple[exp.Expr, int], ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Cut:
+    """A statement over the relations of ``belows`` and public tables, and the tables it names."""
+
+    above: exp.Query
+    belows: tuple[Below, ...]
+    public: tuple[Table, ...]
+
+
+def cut(statement: exp.Query, catalog: Catalog, source: Source) -> Cut:
+    """Cut a statement at its aggregates over private rows, or refuse it."""
+    cutter = _Cutter(catalog, source)
+    above = exp.Subquery(this=statement.copy())
+    kind = cutter.query(above.this, {})
+    if kind is Holds.PRIVATE:
+        selected = next(iter(above.find_all(exp.Select)), statement)
+        raise source.refusal(
+            "not_a_count", selected.expressions[0], "rows of private tables are not shown"
+        )
+    cutter.drop_rows(above)
+    root = above.this
+    root.pop()
+    return Cut(root, tuple(cutter.belows), tuple(cutter.public.values()))
+
+
+@dataclass(frozen=True, eq=False)
+class _Common:
+    """A CTE in sight: what it holds, its tree as written, and the names in sight where it stood."""
+
+    kind: Holds
+    tree: exp.CTE
+    known: Mapping[str, _Common]
+
+
+_Known = Mapping[str, "_Common"]
+
+
+@dataclass(eq=False)
+class _Cutter:
+    catalog: Catalog
+    source: Source
+    belows: list[Below] = field(default_factory=list)
+    public: dict[tuple[str | None, str], Table] = field(default_factory=dict)
+    _rows: list[exp.CTE] = field(default_factory=list)
+
+    def query(self, tree: exp.Expr, known: _Known) -> Holds:
+        """What a SELECT or a set operation holds; the cuts inside are made in its place."""
+        spend(_STEPS_PER_SELECT)
+        tree = tree.unnest() if isinstance(tree, exp.Subquery) else tree
+        if isinstance(tree, exp.SetOperation):
+            known = self._common_tables(tree, known)
+            kinds = [self.query(side, known) for side in (tree.this, tree.expression)]
+            self._check_mixture(kinds, tree)
+            return max(kinds)
+        if not isinstance(tree, exp.Select):
+            raise self.source.refusal("table_form", tree)
+        return self._select(tree, known)
+
+    def drop_rows(self, tree: exp.Expr) -> None:
+        """Take away the CTEs of private rows, which only cuts read."""
+        for cte in self._rows:
+            clause = cte.parent
+            cte.pop()
+            if isinstance(clause, exp.With) and not clause.expressions:
+                clause.pop()
+
+    def _common_tables(self, tree: exp.Expr, known: _Known) -> _Known:
+        clause = tree.args.get("with_")
+        if clause is None:
+            return known
+        if clause.args.get("recursive"):
+            raise self.source.refusal("recursive", clause)
+        inside = dict(known)
+        for cte in clause.expressions:
+            # The tree as written: a cut inside is made once for each place that reads it.
+            written = cte.copy()
+            kind = self.query(cte.this, inside)
+            if kind is Holds.PRIVATE:
+                self._rows.append(cte)
+            name = fold(cte.args["alias"].this, self.source.dialect)
+            inside[name] = _Common(kind, written, dict(inside))
+        return inside
+
+    def _select(self, select: exp.Select, known: _Known) -> Holds:
+        known = self._common_tables(select, known)
+        kinds = [self._item(item, known) for item in _items(select)]
+        aggregates = list(_own_aggregates(select))
+        grouped = select.args.get("group") is not None or bool(aggregates)
+        rows = max(kinds, default=Holds.PUBLIC)
+        self._check_mixture(kinds, select)
+        if rows is Holds.PRIVATE and not grouped:
+            # Its subqueries are conditions on private rows; the compiler reads them as such.
+            return Holds.PRIVATE
+        # So are those in WHERE of a cut; the others stand above it.
+        inside = _subqueries(select, () if rows is Holds.PRIVATE else ("where",))
+        inner = [self._above(part, known) for part in inside]
+        if rows is not Holds.PRIVATE:
+            return max([rows, *inner])
+        self._cut(select, aggregates, known)
+        return Holds.RELEASED
+
+    def _above(self, query: exp.Query, known: _Known) -> Holds:
+        """A query inside an expression above the cuts."""
+        kind = self.query(query, known)
+        if kind is Holds.PRIVATE:
+            raise self.source.refusal("subquery", query)
+        return kind
+
+    def _item(self, item: exp.Expr, known: _Known) -> Holds:
+        match item:
+            case exp.Subquery(this=exp.Table() | exp.Subquery()):
+                own = self._item(item.this, known)
+            case exp.Subquery():
+                own = self.query(item.this, known)
+            case exp.Table(this=exp.Identifier()):
+                name = fold(item.this, self.source.dialect)
+                common = known.get(name) if item.args.get("db") is None else None
+                own = self._stored(item) if common is None else common.kind
+            case _:
+                raise self.source.refusal("table_form", item)
+        kinds = [own, *(self._item(joined, known) for joined in _joined(item))]
+        self._check_mixture(kinds, item)
+        return max(kinds)
+
+    def _stored(self, item: exp.Table) -> Holds:
+        entry = find_table(item, self.catalog, self.source)
+        if isinstance(entry, Table):
+            if entry.private:
+                return Holds.PRIVATE
+            self.public[entry.identity] = entry
+            return Holds.PUBLIC
+        # A view is read where it stands, by the compiler: it holds rows.
+        return Holds.PRIVATE
+
+    def _check_mixture(self, kinds: list[Holds], at: exp.Expr) -> None:
+        if Holds.PRIVATE in kinds and Holds.RELEASED in kinds:
+            raise self.source.refusal(
+                "join_form", at, "released results cannot be joined with rows of private tables"
+            )
+
+    def _cut(self, select: exp.Select, aggregates: list[exp.Expr], known: _Known) -> None:
+        name = f"released_{len(self.belows)}"
+        for aggregate in aggregates:
+            self._check_aggregate(aggregate)
+        keys = self._keys(select)
+        released = _Released(name, self.source)
+        for key in keys:
+            released.key(key)
+        for aggregate in aggregates:
+            released.aggregate(aggregate)
+        rows = exp.Select(
+            from_=select.args["from_"].copy(),
+            joins=[join.copy() for join in select.args.get("joins") or ()],
+            where=select.args["where"].copy() if select.args.get("where") else None,
+        )
+        rows.set("with_", _common_tables_of(rows, known, self.source.dialect))
+        released.take(select)
+        self.belows.append(
+            Below(name, rows, tuple(keys), tuple(released.aggregates), tuple(released.same))
+        )
+
+    def _check_aggregate(self, aggregate: exp.Expr) -> None:
+        call = aggregate.this if isinstance(aggregate, exp.Filter) else aggregate
+        if not isinstance(call, _AGGREGATES):
+            raise self.source.refusal("aggregate", aggregate)
+        if any(map(_aggregating, call.iter_expressions())):
+            raise self.source.refusal("aggregate", aggregate, _NESTED)
+
+    def _keys(self, select: exp.Select) -> list[exp.Expr]:
+        """The expressions of GROUP BY; a position or an alias means what is selected there."""
+        group = select.args.get("group")
+        if group is None:
+            return []
+        for form in ("rollup", "cube", "grouping_sets", "totals"):
+            if group.args.get(form):
+                raise self.source.refusal("group_by", group, _GROUP_FORM)
+        if group.args.get("all"):
+            return [e.unalias().copy() for e in select.expressions if not _aggregating(e)]
+        named = {
+            fold(e.args["alias"], self.source.dialect): e.this
+            for e in select.expressions
+            if isinstance(e, exp.Alias)
+        }
+        keys: dict[exp.Expr, exp.Expr] = {}
+        for written in group.expressions:
+            key = self._meant(written.unnest(), select, named).unnest()
+            if isinstance(key, exp.Rollup | exp.Cube | exp.GroupingSets):
+                raise self.source.refusal("group_by", key, _GROUP_FORM)
+            if _aggregating(key):
+                raise self.source.refusal("aggregate", written, _NESTED)
+            keys.setdefault(normal(key, self.source.dialect, bare=False), key.copy())
+        return list(keys.values())
+
+    def _meant(
+        self, written: exp.Expr, select: exp.Select, named: Mapping[str, exp.Expr]
+    ) -> exp.Expr:
+        if isinstance(written, exp.Literal) and not written.is_string:
+            place = int(written.this) if written.is_int else 0
+            if not 1 <= place <= len(select.expressions):
+                raise self.source.refusal("wrong_columns", written)
+            chosen: exp.Expr = select.expressions[place - 1].unalias()
+            return chosen
+        if isinstance(written, exp.Column) and not written.table:
+            name = fold(written.this, self.source.dialect)
+            # A column of FROM goes before an alias in both engines; the compiler finds it there.
+            if name in named and not isinstance(named[name], exp.Column):
+                return named[name]
+        return written
+
+
+@dataclass(eq=False)
+class _Released:
+    """The relation of one cut, and the SELECT that goes on over it."""
+
+    name: str
+    source: Source
+    aggregates: dict[exp.Expr, None] = field(default_factory=dict)
+    same: list[tuple[exp.Expr, int]] = field(default_factory=list)
+    _places: dict[exp.Expr, exp.Column] = field(default_factory=dict)
+    _bare: dict[exp.Expr, int] = field(default_factory=dict)
+
+    def key(self, key: exp.Expr) -> None:
+        """One more key column."""
+        number = len(self._bare)
+        self._places[self._normal(key)] = exp.column(f"k{number}", table=self.name)
+        self._bare.setdefault(self._normal(key, bare=True), number)
+
+    def aggregate(self, aggregate: exp.Expr) -> None:
+        """One more aggregate column, if it is not there yet."""
+        form = self._normal(aggregate)
+        if form not in self._places:
+            self._places[form] = exp.column(f"a{len(self.aggregates)}", table=self.name)
+            self.aggregates[aggregate.copy()] = None
+
+    def take(self, select: exp.Select) -> None:
+        """Let the SELECT read this relation in place of the rows."""
+        names = set()
+        for part in [*select.expressions]:
+            if isinstance(part, exp.Star) or (
+                isinstance(part, exp.Column) and isinstance(part.this, exp.Star)
+            ):
+                raise self.source.refusal("group_by", part, _NOT_GROUPED)
+            shown = part if isinstance(part, exp.Alias) else self._named(part)
+            if shown is not part:
+                part.replace(shown)
+            names.add(fold(shown.args["alias"], self.source.dialect))
+            self._replace(shown.this, frozenset())
+        for clause in _AFTER:
+            if select.args.get(clause):
+                for part in [*select.args[clause].iter_expressions()]:
+                    self._replace(part, frozenset(names if clause == "order" else ()))
+        having = select.args.get("having")
+        select.set("where", exp.Where(this=having.this) if having else None)
+        for gone in ("having", "group", "joins", "with_"):
+            select.set(gone, None)
+        select.set("from_", exp.From(this=exp.to_table(self.name)))
+
+    def _named(self, part: exp.Expr) -> exp.Expr:
+        """An output under the name that the engine would give it."""
+        name = part.name if isinstance(part, exp.Column) else part.sql(self.source.dialect)
+        return exp.alias_(part.copy(), name, quoted=True)
+
+    def _replace(self, tree: exp.Expr, aliases: frozenset[str]) -> None:
+        """Put columns of the relation in the place of keys and aggregates; nothing else may stay.
+
+        ``aliases`` are names of outputs, which go before columns here.
+        """
+        pending = [tree]
+        while pending:
+            node = pending.pop()
+            bare = isinstance(node, exp.Column) and not node.table
+            if bare and fold(node.this, self.source.dialect) in aliases:
+                continue
+            place = self._place(node)
+            if place is not None:
+                node.replace(place)
+            elif isinstance(node, exp.Column):
+                raise self.source.refusal("group_by", node, _NOT_GROUPED)
+            elif not isinstance(node, exp.Query):
+                pending += list(node.iter_expressions())
+
+    def _place(self, node: exp.Expr) -> exp.Column | None:
+        found = self._places.get(self._normal(node))
+        if found is not None:
+            return found.copy()
+        number = self._bare.get(self._normal(node, bare=True))
+        if number is None:
+            return None
+        # The same but for the table's name before a column: what it means is looked up later.
+        self.same.append((node.copy(), number))
+        return exp.column(f"k{number}", table=self.name)
+
+    def _normal(self, tree: exp.Expr, *, bare: bool = False) -> exp.Expr:
+        return normal(tree, self.source.dialect, bare=bare)
+
+
+def normal(tree: exp.Expr, dialect: str, *, bare: bool) -> exp.Expr:
+    """A copy in which every spelling of a name is the same; ``bare`` without tables' names."""
+    tree = tree.unnest().copy()
+    for column in [tree, *tree.find_all(exp.Column)]:
+        if isinstance(column, exp.Column) and isinstance(column.this, exp.Identifier):
+            for part in ("this", "table", "db"):
+                name = column.args.get(part)
+                if name is not None:
+                    folded = exp.to_identifier(fold(name, dialect), quoted=True)
+                    column.set(part, None if bare and part != "this" else folded)
+    for node in tree.walk():
+        node.comments = None
+    return tree
+
+
+def _common_tables_of(rows: exp.Select, known: _Known, dialect: str) -> exp.With | None:
+    """The CTEs that the rows name, each behind those that it names itself."""
+    found: dict[str, exp.CTE] = {}
+
+    def visit(tree: exp.Expr, known: _Known) -> None:
+        for table in tree.find_all(exp.Table):
+            name = fold(table.this, dialect) if isinstance(table.this, exp.Identifier) else ""
+            if not table.args.get("db") and name in known and name not in found:
+                visit(known[name].tree, known[name].known)
+                found[name] = known[name].tree.copy()
+
+    visit(rows, known)
+    return exp.With(expressions=list(found.values())) if found else None
+
+
+def _items(select: exp.Select) -> Iterator[exp.Expr]:
+    """What stands in FROM."""
+    source = select.args.get("from_")
+    if source is not None:
+        yield source.this
+    for join in select.args.get("joins") or ():
+        yield join.this
+
+
+def _joined(item: exp.Expr) -> Iterator[exp.Expr]:
+    for join in item.args.get("joins") or ():
+        yield join.this
+
+
+def _subqueries(select: exp.Select, clauses: tuple[str, ...]) -> Iterator[exp.Query]:
+    """Queries inside what is selected, what follows it, and further clauses."""
+    places = [*select.expressions, *(select.args.get(name) for name in (*clauses, *_AFTER))]
+    pending = [place for place in places if place is not None]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, exp.Select | exp.SetOperation):
+            yield node
+        else:
+            pending += list(node.iter_expressions())
+
+
+def _own_aggregates(select: exp.Select) -> Iterator[exp.Expr]:
+    """The aggregates of this SELECT itself, in the order of the text."""
+    for part in (*select.expressions, *(select.args.get(name) for name in _AFTER)):
+        if part is not None:
+            yield from _aggregates_in(part)
+
+
+def _aggregates_in(tree: exp.Expr) -> Iterator[exp.Expr]:
+    match tree:
+        case exp.Query():
+            return
+        case exp.Window():
+            # A window function works on groups that are there already: only its inputs aggregate.
+            call = tree.this.this if isinstance(tree.this, exp.Filter) else tree.this
+            around = [part for part in tree.iter_expressions() if part is not tree.this]
+            for part in [*call.iter_expressions(), *around]:
+                yield from _aggregates_in(part)
+        case exp.Filter() | exp.AggFunc():
+            yield tree
+        case _:
+            for part in tree.iter_expressions():
+                yield from _aggregates_in(part)
+
+
+def _aggregating(tree: exp.Expr) -> bool:
+    return next(_aggregates_in(tree), None) is not None
