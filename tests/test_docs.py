@@ -95,8 +95,7 @@ class Shell:
             text=True,
             timeout=300,
             env={
-                # A make of its own: one inside another tells which folder it is in.
-                **{k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MAKELEVEL")},
+                **os.environ,
                 "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
                 "COLUMNS": "80",
             },
@@ -160,7 +159,11 @@ def _made(shell: Shell, command: Command) -> str | None:
     if target != "demo":
         return None
     if ready.returncode == 0:
-        done = subprocess.run(["make", target], cwd=ROOT, stdout=subprocess.PIPE, check=True)
+        # A make of its own: one inside another, as here, tells which folder it is in.
+        own = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MAKELEVEL")}
+        done = subprocess.run(
+            ["make", target], cwd=ROOT, stdout=subprocess.PIPE, check=True, env=own
+        )
         return done.stdout.decode()
     assert "\n\t$(BIN)/sqlrs demo\n" in (ROOT / "Makefile").read_text(encoding="utf-8")
     return shell.run(replace(command, text="sqlrs demo"))
