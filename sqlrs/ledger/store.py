@@ -206,11 +206,6 @@ class StoreLedger:
             query = query.where(RELEASES.c.analyst == analyst)
         return tuple(map(_release, self._read(query)))
 
-    def history_of(self, analyst: str) -> tuple[JournalLine, ...]:
-        """The journal of one analyst and never more: what this analyst may see."""
-        check_name(Kind.ANALYST, analyst)
-        return self.history(analyst)
-
     def newest_of(self, analyst: str, lines: int, characters: int) -> tuple[JournalLine, ...]:
         """The newest lines of one analyst, newest first, with so many characters of each query.
 
