@@ -262,6 +262,27 @@ def test_every_command_is_tried_here() -> None:
     assert groups <= tried
 
 
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ("--table", ("edge=other.txt",)),
+        ("--table", ("EDGE=other.txt",)),
+        ("--types", ("edge=src INTEGER", "edge=src BIGINT")),
+        ("--function", ("f(double) -> double", "F(bigint) -> bigint")),
+    ],
+)
+def test_what_contradicts_itself_is_told(run: Run, option: str, said: tuple[str, ...]) -> None:
+    further = [part for one in said for part in (option, one)]
+    ended = run(*ASK, *further)
+    assert ended.code == 2
+    assert f"{option} names" in ended.err
+    assert "twice" in ended.err
+
+
+def test_a_table_may_have_two_keys(run: Run) -> None:
+    assert run(*ASK, "--key", "edge=src", "--key", "edge=dst").code == 0
+
+
 def test_the_version(run: Run) -> None:
     ended = run("--version")
     assert (ended.code, ended.out) == (0, f"sqlrs {sqlrs.__version__}\n")
