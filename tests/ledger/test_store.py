@@ -294,3 +294,11 @@ def _run(url: str, statement: str) -> None:
             connection.execute(sqlalchemy.text("SET LOCAL search_path = sqlrs_ledger"))
         connection.execute(sqlalchemy.text(statement))
     engine.dispose()
+
+
+def test_whoever_reads_makes_no_ledger(store_url: str) -> None:
+    for _ in range(2):
+        with pytest.raises(UsageError, match="there is no ledger at"):
+            StoreLedger(store_url, create=False)
+    StoreLedger(store_url).grant(analyst="ada", epsilon=1)
+    assert StoreLedger(store_url, create=False).budget(analyst="ada").cap == 1
