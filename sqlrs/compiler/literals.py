@@ -138,6 +138,9 @@ def _number(text: str, sign: int, column: ColumnType) -> Value | None:
             return None
         # Two spellings of one double are one value.
         number = float(text)
+        if number == 0 and re.search("[1-9]", text.lower().partition("e")[0]):
+            # Too small for a double: 0 in one engine, an error in the other.
+            return None
         return _signed(sign, repr(number)) if math.isfinite(number) else None
     return None
 

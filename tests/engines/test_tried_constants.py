@@ -103,6 +103,21 @@ def test_constants_that_the_engine_can_read(target: Target) -> None:
     assert ledger.charged == 2 * len(GOOD)
 
 
+@pytest.mark.parametrize("condition", ["f > 1e-400", "f = 1e-400", "f > -1e-400", "f < 1e400"])
+def test_numbers_that_no_double_holds(target: Target, condition: str) -> None:
+    """DuckDB reads 0 and infinity, PostgreSQL an error: the answer is the engine's own."""
+    text = ONE.format(condition)
+    with sqlrs.connect(target) as database:
+        if isinstance(target, duckdb.DuckDBPyConnection):
+            (count,) = target.execute(text).fetchall()[0]
+            assert database.sensitivity(text).count == count
+            return
+        with pytest.raises(psycopg.errors.NumericValueOutOfRange):
+            target.execute(text.encode())
+        with pytest.raises(QueryRefused, match="bad_literal"):
+            database.count(text, 1)
+
+
 def test_the_place_of_a_constant_is_marked(target: Target) -> None:
     text = ONE.format("i > 5 OR u = 'abc' OR s = 'b'")
     with sqlrs.connect(target) as database, pytest.raises(QueryRefused) as caught:
