@@ -178,7 +178,8 @@ class Config:
             rows_per_unit=self.rows_per_unit,
             functions=self.functions,
             schema_only=schema_only,
-            ledger=ledger or self.open_ledger(),
+            # Who reads no row charges nothing, and must not make an empty ledger.
+            ledger=ledger or (None if schema_only else self.open_ledger()),
             analyst=self.analyst,
             dataset=self.dataset,
             settings=Settings(

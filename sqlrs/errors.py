@@ -94,6 +94,10 @@ class EngineFailed(SqlrsError):
     exit_code = 5
 
 
+class StatementFailed(EngineFailed):
+    """The database could not read or evaluate a statement; it is not the database that is ill."""
+
+
 class Interrupted(SqlrsError):
     """The user stopped the work; a charge made before stays spent."""
 

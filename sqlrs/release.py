@@ -1,9 +1,9 @@
 """The one path that runs every stage, and the only place a number leaves by.
 
 text -> query -> residuals -> snapshot -> charge -> measurements -> noise -> ledger -> answer.
-Everything that can be refused is refused before the charge; so are a database that does not answer
-and a schema that has changed, and no row is read for that. After it every failure is one error,
-whose text does not depend on the data.
+Everything that can be refused is refused before the charge; so are a database that does not answer,
+a schema that has changed and a constant that the database cannot read; no row is read for that.
+After it every failure is one error, whose text does not depend on the data.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from sqlrs.ledger import Charge, Ledger
 from sqlrs.ledger.base import add
 from sqlrs.measuring.drift import unchanged
 from sqlrs.measuring.measurements import Measurements
+from sqlrs.measuring.tried_constants import check_constants
 from sqlrs.measuring.work import Progress
 from sqlrs.mechanisms.base import Mechanism, Noisy, Preparation
 from sqlrs.noise import SystemBits
@@ -55,6 +56,7 @@ def release(
 
     if not residuals.query.private:
         with unchanged(residuals.query, engine, catalog, same) as snapshot:
+            check_constants(residuals.query, snapshot, engine.dialect, request.sql)
             return _exact(measurements(snapshot).count(residuals), chosen)
     mechanism = chosen.fitted(residuals)
     charge = _charge(request, mechanism, compiled)
@@ -63,6 +65,7 @@ def release(
     prepared = mechanism.prepare(residuals)
     with ExitStack() as stack:
         snapshot = stack.enter_context(unchanged(residuals.query, engine, catalog, same))
+        check_constants(residuals.query, snapshot, engine.dialect, request.sql)
         ticket = ledger.reserve(charge)
         outcome = _noisy(prepared, measurements(snapshot), stack.pop_all())
     if isinstance(outcome, SqlrsError):

@@ -262,6 +262,49 @@ def test_every_command_is_tried_here() -> None:
     assert groups <= tried
 
 
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ("--table", ("edge=other.txt",)),
+        ("--table", ("EDGE=other.txt",)),
+        ("--types", ("edge=src INTEGER", "edge=src BIGINT")),
+        ("--function", ("f(double) -> double", "F(bigint) -> bigint")),
+    ],
+)
+def test_what_contradicts_itself_is_told(run: Run, option: str, said: tuple[str, ...]) -> None:
+    further = [part for one in said for part in (option, one)]
+    ended = run(*ASK, *further)
+    assert ended.code == 2
+    assert f"{option} names" in ended.err
+    assert "twice" in ended.err
+
+
+def test_a_table_may_have_two_keys(run: Run) -> None:
+    assert run(*ASK, "--key", "edge=src", "--key", "edge=dst").code == 0
+
+
+@pytest.mark.parametrize("command", ["show", "history", "export"])
+def test_reading_makes_no_ledger(run: Run, tmp_path: Path, command: str) -> None:
+    ended = run("budget", command, "--ledger", "sqlite:///typo.db")
+    assert ended.code == 2
+    assert f"there is no ledger at {tmp_path / 'typo.db'}" in ended.err
+    assert "sqlrs budget grant" in ended.err
+    assert not (tmp_path / "typo.db").exists()
+    (tmp_path / "empty.db").touch(0o600)
+    assert run("budget", command, "--ledger", "sqlite:///empty.db").code == 2
+    assert (tmp_path / "empty.db").stat().st_size == 0
+
+
+@pytest.mark.parametrize("command", [("tables",), ("explain", COUNT), ("sql", COUNT)])
+def test_reading_a_schema_makes_no_ledger(
+    run: Run, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    text = '[data]\nledger = "sqlite:///budget.db"\n[data.tables]\nedge = "graph.txt"\n'
+    (tmp_path / "sqlrs.toml").write_text(text)
+    assert run(*command).code == 0
+    assert not (tmp_path / "budget.db").exists()
+
+
 def test_the_version(run: Run) -> None:
     ended = run("--version")
     assert (ended.code, ended.out) == (0, f"sqlrs {sqlrs.__version__}\n")

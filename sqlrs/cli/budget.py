@@ -23,7 +23,7 @@ Dataset = Annotated[str | None, typer.Option(metavar="NAME", help="The budget of
 @app.command()
 def show(config: options.ConfigFile = None, ledger: options.Ledger = None) -> None:
     """Print every budget: its cap, what is spent, what remains."""
-    budgets = _store(config, ledger).show()
+    budgets = _store(config, ledger, create=False).show()
     print(f"{'kind':<9}{'name':<24}{'cap':>14}{'spent':>14}{'remaining':>14}")
     for b in budgets:
         print(f"{b.kind:<9}{b.name:<24}{b.cap:>14f}{b.spent:>14f}{b.remaining:>14f}")
@@ -40,7 +40,9 @@ def grant(
     """Set the cap of one analyst or of one dataset."""
     if (analyst is None) == (dataset is None):
         raise UsageError("name one budget", hint="give either --analyst or --dataset")
-    budget = _store(config, ledger).grant(epsilon=epsilon, analyst=analyst, dataset=dataset)
+    budget = _store(config, ledger, create=True).grant(
+        epsilon=epsilon, analyst=analyst, dataset=dataset
+    )
     print(f"{budget.kind} {budget.name}: cap {budget.cap:f}, remaining {budget.remaining:f}")
 
 
@@ -49,7 +51,7 @@ def history(
     analyst: Analyst = None, config: options.ConfigFile = None, ledger: options.Ledger = None
 ) -> None:
     """Print every release: when, who, how much, the outcome and the query."""
-    for r in _store(config, ledger).history(analyst):
+    for r in _store(config, ledger, create=False).history(analyst):
         charge = r.charge
         print(
             f"{r.ticket}  {r.at:%Y-%m-%d %H:%M:%S}  {charge.analyst}  {charge.dataset}  "
@@ -65,14 +67,14 @@ def export(
 ) -> None:
     """Print the whole journal for other programs."""
     if form == "csv":
-        print(_store(config, ledger).export("csv"), end="")
+        print(_store(config, ledger, create=False).export("csv"), end="")
     elif form == "jsonl":
-        print(_store(config, ledger).export("jsonl"), end="")
+        print(_store(config, ledger, create=False).export("jsonl"), end="")
     else:
         raise UsageError(f"there is no format {form!r}", hint="use jsonl or csv")
 
 
-def _store(config: Path | None, ledger: str | None) -> StoreLedger:
+def _store(config: Path | None, ledger: str | None, *, create: bool) -> StoreLedger:
     from sqlrs.ledger.store import StoreLedger
 
     file = config or (None if ledger else options.found())
@@ -82,4 +84,4 @@ def _store(config: Path | None, ledger: str | None) -> StoreLedger:
             f"{file} names no ledger" if file else "no ledger was named",
             hint="give --ledger sqlite:///budget.db, or --config FILE with ledger = …",
         )
-    return StoreLedger(url)
+    return StoreLedger(url, create=create)

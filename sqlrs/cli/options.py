@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 
 from sqlrs.config import Config
 from sqlrs.errors import UsageError
 from sqlrs.signatures import call
+
+_Said = TypeVar("_Said")
 
 FOUND = Path("sqlrs.toml")
 """The configuration that is read where no option names one or the data."""
@@ -205,13 +207,16 @@ def gather(
         keys[name] = (*keys.get(name, ()), tuple(columns.split(",")))
     return base.override(
         db=db,
-        tables=dict(_pair("--table", text) for text in table or []),
-        types={**base.types, **dict(_pair("--types", text) for text in types or [])},
+        tables=_by_name("--table", (_pair("--table", text) for text in table or [])),
+        types={**base.types, **_by_name("--types", (_pair("--types", one) for one in types or []))},
         graphs={**base.graphs, **dict.fromkeys(_names(undirected), "undirected")},
         private=_names(private),
         public=_names(public),
         keys=keys,
-        functions={**base.functions, **dict(call("--function", text) for text in function or [])},
+        functions={
+            **base.functions,
+            **_by_name("--function", (call("--function", text) for text in function or [])),
+        },
         ledger=ledger,
         analyst=analyst,
         memory_limit=memory_limit,
@@ -249,6 +254,18 @@ def _pair(option: str, text: str) -> tuple[str, str]:
     if not (name and equals and value):
         raise UsageError(f"{option} {text!r} is not of the form NAME=VALUE")
     return name, value
+
+
+def _by_name(option: str, pairs: Iterable[tuple[str, _Said]]) -> dict[str, _Said]:
+    """What was said of each name; the databases take VISIT and visit for one."""
+    said: dict[str, _Said] = {}
+    seen = set[str]()
+    for name, value in pairs:
+        if name.lower() in seen:
+            raise UsageError(f"{option} names {name} twice", hint="give each name once")
+        seen.add(name.lower())
+        said[name] = value
+    return said
 
 
 def _names(given: list[str] | None) -> tuple[str, ...]:

@@ -90,7 +90,11 @@ def installed(db: Server) -> None:
     from sqlrs.procedures.schema_parts import edition
 
     _postgres(db)
-    for one in listed(db):
+    functions = listed(db)
+    if not functions:
+        # Budgets may be left from functions that were removed.
+        print("no function is installed in this database: see sqlrs install", file=sys.stderr)
+    for one in functions:
         print(
             f"{one.name}  dataset {one.dataset}  shape {one.shape}  epsilon from "
             f"{one.least_epsilon:f}  {'repeats are free' if one.repeats else 'no repeats'}  "

@@ -199,13 +199,13 @@ def never_fails(
         return False
     if dialect.converts_each_row and not _alike_as_written(condition, type_of):
         return False
-    return all(_never_fails(node, type_of) for node in condition.walk(prune=_is_constant))
+    return all(_never_fails(node, type_of) for node in condition.walk(prune=is_constant))
 
 
 def _alike_as_written(condition: exp.Expr, type_of: TypeOf) -> bool:
     """Whether nothing must be made into another type that does not hold all of its values."""
     moments = {type_of(c).family for c in condition.find_all(exp.Column)} & _MOMENT_FAMILIES
-    typed = {cast.to.this for cast in condition.find_all(exp.Cast) if _is_constant(cast)}
+    typed = {cast.to.this for cast in condition.find_all(exp.Cast) if is_constant(cast)}
     if Family.DATE in moments and (len(moments) > 1 or typed - {exp.DataType.Type.DATE}):
         return False
     texts = [found for found in condition.find_all(exp.Literal) if found.is_string]
@@ -256,10 +256,10 @@ def _never_fails(node: exp.Expr, type_of: TypeOf) -> bool:
             return isinstance(divisor, exp.Literal) and divisor.is_int and int(divisor.this) > 0
         case exp.Neg():
             return isinstance(node.this.unnest(), exp.Literal)
-    return isinstance(node, _NEVER_FAILING) or _is_constant(node)
+    return isinstance(node, _NEVER_FAILING) or is_constant(node)
 
 
-def _is_constant(node: exp.Expr) -> bool:
+def is_constant(node: exp.Expr) -> bool:
     """Whether it is a typed literal such as DATE '2026-01-31', which is read once, for no row."""
     if type(node) is not exp.Cast or not isinstance(node.this, exp.Literal):
         return False

@@ -33,7 +33,7 @@ class Distance:
 _ZERO = Distance(Fraction(0), True)
 
 
-def position(value: Value, kind: ColumnType) -> Fraction | None:
+def position(value: Value) -> Fraction | None:
     """Where a value stands on the line of its type, or None where only the engine knows (text)."""
     match value:
         case bool():
@@ -118,7 +118,7 @@ class Closure:
 
 
 def _node(term: Term) -> tuple[Node, Fraction]:
-    at = position(term.value, term.type) if isinstance(term, Constant) else None
+    at = position(term.value) if isinstance(term, Constant) else None
     return (term, Fraction(0)) if at is None else (_ORIGIN, at)
 
 

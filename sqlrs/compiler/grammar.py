@@ -12,7 +12,7 @@ from sqlglot.tokenizer_core import TokenType
 from sqlrs.catalog import Catalog
 from sqlrs.compiler.functions import FUNCTIONS, SPECIAL_FORMS, VOLATILE_NAMES, VOLATILE_NODES
 from sqlrs.compiler.hints import instead_of, instead_of_join
-from sqlrs.compiler.literals import is_literal
+from sqlrs.compiler.literals import is_invalid, is_literal
 from sqlrs.compiler.source import Source
 from sqlrs.dialects import dialect_named
 from sqlrs.errors import QueryRefused
@@ -277,6 +277,9 @@ def _check_form(node: exp.Expr, source: Source) -> None:
             raise source.refusal("unknown_function", node, f"there is no TRY_CAST in {title}")
         case exp.Cast() if not _is_known_type(node.to):
             raise source.refusal("unsupported", node, "a cast to this type is not understood")
+        case exp.Cast() if is_invalid(node):
+            message = f"the text cannot be read as {node.to.sql(source.dialect)}"
+            raise source.refusal("bad_literal", node.this, message)
         case exp.TimestampTrunc() | exp.DateDiff() if not _names_its_unit(node, source):
             raise source.refusal("unsupported", node, "the unit must be written as a text")
         case exp.In() if not (node.expressions or node.args.get("query")):

@@ -33,6 +33,7 @@ from sqlrs.trees.naming import free_name
 
 MAX_TABLES = 64
 _STEPS_PER_SELECT = 20
+_UNKNOWN = ("unknown_table", "unknown_column")
 
 
 @dataclass(frozen=True, eq=False)
@@ -261,7 +262,20 @@ class _Inliner:
         select = self._definition(view, tree).copy()
         stand_at(select, self.source.span(tree.this).start, self.source.span(tree.this).end - 1)
         inner = _Place({}, None, place.outer, place.prefix, place.views | {identity})
-        return self._select(select, inner)
+        try:
+            return self._select(select, inner)
+        except QueryRefused as error:
+            # Of a view that PostgreSQL keeps, every name means something.
+            has_rights = dialect_named(self.source.dialect).views_have_rights
+            if place.views or not has_rights or error.code not in _UNKNOWN:
+                raise
+            raise self.source.refusal(
+                error.code,
+                tree,
+                f"of what view {view.name} reads, the role of this connection may not read all",
+                f"{error.message} for it; the owner can GRANT SELECT on the columns of the tables "
+                "behind the view that it names",
+            ) from None
 
     def _definition(self, view: View, tree: exp.Table) -> exp.Select:
         """The tree of a view, read once however often the query names it; copying it is counted."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from calendar import monthrange
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
@@ -18,6 +19,9 @@ _INTEGER = re.compile(r"\d{1,40}")
 _DECIMAL = re.compile(r"\d+(\.\d*)?|\.\d+")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?")
+_WRITTEN_MOMENT = re.compile(
+    r"(\d{4})-(\d\d)-(\d\d)(?:[ T](\d\d):(\d\d)(?::(\d\d)(?:\.\d{1,6})?)?)?", re.ASCII
+)
 _ZONED = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d(:\d\d)?)")
 # A number that fits no 64-bit integer is read as another type by one engine or the other.
 _LARGEST = 2**63 - 1
@@ -29,6 +33,7 @@ _PLAIN_TIMESTAMPS = (
     exp.DataType.Type.TIMESTAMPNTZ,
     exp.DataType.Type.DATE,
 )
+_WITH_A_DAY = (*_PLAIN_TIMESTAMPS[1:], exp.DataType.Type.TIMESTAMPTZ)
 # How many microseconds lie between two values of DuckDB's coarser timestamps.
 _UNITS = {"TIMESTAMP_S": 1_000_000, "TIMESTAMP_MS": 1_000}
 
@@ -42,6 +47,32 @@ def is_literal(node: exp.Expr) -> bool:
     if isinstance(node, exp.Cast) and not isinstance(node, exp.TryCast):
         return isinstance(node.this, exp.Literal) and not node.to.expressions
     return isinstance(node, exp.Literal | exp.Boolean | exp.Null)
+
+
+def is_invalid(cast: exp.Cast) -> bool:
+    """Whether no engine can read a typed text such as DATE '2024-06-31'.
+
+    False says nothing: what is left is the engine's to judge.
+    """
+    if type(cast) is not exp.Cast or not (
+        isinstance(cast.this, exp.Literal) and cast.this.is_string
+    ):
+        return False
+    text, kind = str(cast.this.this), cast.to.this
+    if kind in exp.DataType.INTEGER_TYPES:
+        return re.search("[0-9]", text) is None
+    if kind is exp.DataType.Type.UUID:
+        return len(re.findall("[0-9a-fA-F]", text)) != 32
+    if kind not in _WITH_A_DAY:
+        return False
+    found = _WRITTEN_MOMENT.fullmatch(text)
+    if found is None:
+        return False
+    year, month, day, *clock = (int(part or 0) for part in found.groups())
+    # One engine has a year 0; some have an hour 24 and a second 60.
+    no_day = year > 0 and not (1 <= month <= 12 and 1 <= day <= monthrange(year, month)[1])
+    beyond = any(part > most for part, most in zip(clock, (24, 59, 60), strict=True))
+    return no_day or (beyond and kind is not exp.DataType.Type.DATE)
 
 
 def fits(node: exp.Expr, column: ColumnType) -> bool:
@@ -107,6 +138,9 @@ def _number(text: str, sign: int, column: ColumnType) -> Value | None:
             return None
         # Two spellings of one double are one value.
         number = float(text)
+        if number == 0 and re.search("[1-9]", text.lower().partition("e")[0]):
+            # Too small for a double: 0 in one engine, an error in the other.
+            return None
         return _signed(sign, repr(number)) if math.isfinite(number) else None
     return None
 

@@ -123,7 +123,7 @@ class _Merger:
             return None
         if isinstance(left, Constant) and isinstance(right, Constant):
             # Numbers and dates are decided by the closure; two texts only the engine can compare.
-            if position(left.value, left.type) is None:
+            if position(left.value) is None:
                 self._filter_columns(self.old, partial(_compared, comparison, left, right))
             return None
         return Comparison(left, right, comparison.strict)
@@ -244,7 +244,7 @@ def _bound(comparison: Comparison) -> tuple[Term, bool, Distance] | None:
     constant = right if upper else left
     if not isinstance(constant, Constant):
         return None
-    at = position(constant.value, constant.type)
+    at = position(constant.value)
     if at is None:
         return None
     outward = at if upper else -at

@@ -10,7 +10,7 @@ from operator import attrgetter
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import TokenError
-from sqlglot.tokenizer_core import Token
+from sqlglot.tokenizer_core import Token, TokenType
 
 from sqlrs.compiler.complexity import MAX_CHARACTERS, first_beyond, span_of
 from sqlrs.errors import QueryRefused, Span
@@ -195,6 +195,16 @@ def read_source(sql: str, dialect: str) -> Source:
     if beyond is not None:
         raise source.refusal("too_complex", span_of(beyond))
     return source
+
+
+def place_of(literals: set[str], sql: str, dialect: str) -> Span | None:
+    """The part of a text from the first to the last of these literals, if it has each once."""
+    kinds = (TokenType.STRING, TokenType.NUMBER)
+    tokens = [t for t in read_source(sql, dialect).tokens if t.token_type in kinds]
+    found = [token for token in tokens if token.text in literals]
+    if not found or len(found) != len(literals):
+        return None
+    return Span(found[0].start, found[-1].end + 1)
 
 
 def end_of(sql: str) -> Span:

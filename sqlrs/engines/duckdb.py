@@ -30,10 +30,12 @@ from sqlrs.engines.given_session import (
 from sqlrs.engines.spill import Spill
 from sqlrs.engines.table_files import FilePath, Files, open_files
 from sqlrs.engines.watch import Outcome, Stop, ctrl_c_interrupts, watched
-from sqlrs.errors import EngineFailed, Interrupted, SqlrsError, UsageError
+from sqlrs.errors import EngineFailed, Interrupted, SqlrsError, StatementFailed, UsageError
 from sqlrs.templates import template
 
 _MEMORY = "memory"
+# Errors that say that a statement cannot be read or evaluated, not that the database is ill.
+_OF_THE_STATEMENT = (duckdb.DataError, duckdb.ProgrammingError, duckdb.NotSupportedError)
 # DuckDB's own databases, and the schema that every database has.
 _TAKEN_NAMES = frozenset({_MEMORY, "temp", "system", "main"})
 
@@ -128,7 +130,8 @@ class DuckDBSnapshot:
                 code="out_of_memory",
                 hint="raise the memory limit, or give a temp directory with more space",
             )
-        return EngineFailed(f"DuckDB could not run a statement ({type(outcome.error).__name__})")
+        kind = StatementFailed if isinstance(outcome.error, _OF_THE_STATEMENT) else EngineFailed
+        return kind(f"DuckDB could not run a statement ({type(outcome.error).__name__})")
 
 
 class DuckDBEngine:

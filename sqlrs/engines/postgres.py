@@ -18,13 +18,15 @@ from sqlrs.engines.base import LastCatalog, Row, one_integer, verify_keys
 from sqlrs.engines.given_session import refuse_postgres_language, refuse_temporary
 from sqlrs.engines.postgres_catalog import read_catalog, read_routines
 from sqlrs.engines.watch import ctrl_c_interrupts
-from sqlrs.errors import EngineFailed, Interrupted, SqlrsError, UsageError
+from sqlrs.errors import EngineFailed, Interrupted, SqlrsError, StatementFailed, UsageError
 from sqlrs.templates import template
 
 Connection = psycopg.Connection[Any]
 Lease = Callable[[], AbstractContextManager[Connection]]
 Run = Callable[..., list[Row]]
 
+# Data exceptions, and what cannot be parsed or typed.
+_OF_THE_STATEMENT = ("22", "42", "0A")
 _CANCEL_SECONDS = 5.0
 
 
@@ -99,7 +101,8 @@ class PostgresSnapshot:
             )
         if state is None:
             return EngineFailed("the connection to PostgreSQL was lost")
-        return EngineFailed(f"PostgreSQL could not run a statement (SQLSTATE {state})")
+        kind = StatementFailed if state.startswith(_OF_THE_STATEMENT) else EngineFailed
+        return kind(f"PostgreSQL could not run a statement (SQLSTATE {state})")
 
 
 class PostgresEngine:

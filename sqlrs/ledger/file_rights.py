@@ -8,8 +8,10 @@ import stat
 from sqlrs.errors import UsageError
 
 
-def claim_file(path: str) -> None:
-    """Create the file for its owner alone if it is missing; refuse one that others may change."""
+def claim_file(path: str, create: bool) -> None:
+    """Refuse a file that others may change; one that is missing is made for its owner alone."""
+    if not create and not os.path.exists(path):
+        raise no_ledger(os.path.abspath(path))
     try:
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
         file = os.stat(path)
@@ -35,3 +37,12 @@ def claim_file(path: str) -> None:
             "everybody may create files in the ledger's folder, and so change the ledger",
             hint="keep it in a folder of its own (mkdir -m 700)",
         )
+
+
+def no_ledger(place: str) -> UsageError:
+    """Where a ledger should be read there is none."""
+    return UsageError(
+        f"there is no ledger at {place}",
+        hint="is it the right name? sqlrs budget grant E --analyst NAME --ledger URL makes a new "
+        "one there",
+    )

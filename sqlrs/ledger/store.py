@@ -46,7 +46,7 @@ from sqlrs.ledger.base import (
     parse_cap,
 )
 from sqlrs.ledger.export import csv_text, json_lines
-from sqlrs.ledger.file_rights import claim_file
+from sqlrs.ledger.file_rights import claim_file, no_ledger
 from sqlrs.ledger.ledger_tables import BUDGETS, RELEASES, SCHEMA
 from sqlrs.ledger.migrations import advance, check_version, newest, refuse_newer, version_of
 from sqlrs.templates import template
@@ -84,13 +84,16 @@ class StoreLedger:
     """Budgets that every process and every run shares. Who has none granted has 0.
 
     ``url`` is ``sqlite:///file`` or ``postgresql://user@host:port/database``. ``repeats`` says
-    whether an identical query gets its recorded answer for free.
+    whether an identical query gets its recorded answer for free. A missing ledger is made, unless
+    ``create`` is False: whoever only reads has the wrong name.
     """
 
-    def __init__(self, url: str, *, repeats: bool = True) -> None:
-        self._engine = _engine(url)
+    def __init__(self, url: str, *, repeats: bool = True, create: bool = True) -> None:
+        self._engine = _engine(url, create)
         self._repeats = repeats
         with _refusals_told():
+            if not create and self._found_version() == 0:
+                raise no_ledger(self._engine.url.render_as_string(hide_password=True))
             while self._found_version() < newest():
                 self._advance()
 
@@ -206,11 +209,6 @@ class StoreLedger:
             query = query.where(RELEASES.c.analyst == analyst)
         return tuple(map(_release, self._read(query)))
 
-    def history_of(self, analyst: str) -> tuple[JournalLine, ...]:
-        """The journal of one analyst and never more: what this analyst may see."""
-        check_name(Kind.ANALYST, analyst)
-        return self.history(analyst)
-
     def newest_of(self, analyst: str, lines: int, characters: int) -> tuple[JournalLine, ...]:
         """The newest lines of one analyst, newest first, with so many characters of each query.
 
@@ -290,7 +288,7 @@ class StoreLedger:
             yield connection
 
 
-def _engine(url: str) -> Engine:
+def _engine(url: str, create: bool) -> Engine:
     try:
         parsed = make_url(url)
     except (ArgumentError, ValueError):
@@ -303,7 +301,7 @@ def _engine(url: str) -> Engine:
     plain = parsed.database and not parsed.database.startswith((":memory:", "file:"))
     if not plain or parsed.query:
         raise UsageError("a ledger in SQLite needs a plain file", hint=_URLS)
-    claim_file(parsed.database or "")
+    claim_file(parsed.database or "", create)
     # Without a pool no connection is carried into a forked process or another thread. Python's
     # own transaction control is off because it would start too late, at the first write.
     options = {"isolation_level": None, "timeout": _BUSY_SECONDS}

@@ -67,7 +67,9 @@ class Limits:
     connections: int = key(COUNT, 300, "Authenticated connections in all.")
     connections_per_analyst: int = key(COUNT, 60, "Authenticated connections of one analyst.")
     handshakes_per_address: int = key(
-        COUNT, 50, "Connections of one address that are not authenticated yet."
+        COUNT,
+        50,
+        "Connections of one address that are not authenticated yet; the oldest makes room.",
     )
     message_bytes: int = key(
         COUNT, 1_048_576, "The longest message; a longer one ends the connection before it is read."

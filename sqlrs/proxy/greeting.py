@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import shlex
+from functools import partial
 
 from sqlrs.errors import SqlrsError
 from sqlrs.proxy.logs import log
 from sqlrs.proxy.policy.allowlist import BUDGET, HISTORY, RELEASE_SETTINGS
+from sqlrs.proxy.policy.gates import Handshaking
 from sqlrs.proxy.policy.guesses import network
 from sqlrs.proxy.policy.price import AnalystLimits
 from sqlrs.proxy.policy.utility import check_setting
@@ -36,6 +38,7 @@ class Greeting:
         self._wire = wire
         self._started = asyncio.get_running_loop().time()
         self._user = ""
+        self._place: Handshaking | None = None
         self._machine = Handshake(
             self._exchange,
             offer_tls=service.tls is not None,
@@ -46,8 +49,10 @@ class Greeting:
         """Greet the client within the time for it."""
         peer = self._wire.peer
         self._service.metrics.count("sqlrs_connections_total")
-        with self._service.handshakes.enter(network(peer)):
-            async with asyncio.timeout(self._service.config.limits.authentication_seconds):
+        time = asyncio.timeout(self._service.config.limits.authentication_seconds)
+        async with time:
+            with self._service.handshakes.enter(network(peer), partial(_over, time)) as place:
+                self._place = place
                 while True:
                     data = await self._wire.read(3600)
                     if not data:
@@ -74,6 +79,8 @@ class Greeting:
     def _exchange(self, user: str) -> ScramServer:
         self._user = user
         self._check_guesses()
+        if self._place is not None and self._service.guesses.known(self._wire.peer, user):
+            self._place.shield(user)
         tls = self._service.tls if self._machine.encrypted else None
         end_point = None if tls is None else tls.end_point
         return self._service.users.exchange(user, end_point, self._check_guesses)
@@ -102,6 +109,12 @@ class Greeting:
         # A client waits for ReadyForQuery before it sends anything.
         if self._machine.leftover():
             raise ProtocolViolation("data follows the authentication")
+
+
+def _over(time: asyncio.Timeout) -> None:
+    """End a handshake as if its time were over."""
+    if not time.expired():
+        time.reschedule(0)
 
 
 def shadow_settings(client: Authenticated, limits: AnalystLimits) -> dict[str, str]:

@@ -13,7 +13,7 @@ from sqlrs.proxy.config import ProxyConfig
 from sqlrs.proxy.logs import log
 from sqlrs.proxy.metrics import Metrics
 from sqlrs.proxy.policy.decisions import Policy
-from sqlrs.proxy.policy.gates import CountGate, RateGate, StepGate
+from sqlrs.proxy.policy.gates import CountGate, HandshakeGate, RateGate, StepGate
 from sqlrs.proxy.policy.guesses import GuessGate
 from sqlrs.proxy.protocol.tls import Tls
 from sqlrs.proxy.readers import Readers
@@ -50,7 +50,7 @@ class Service:
     def __post_init__(self) -> None:
         limits = self.config.limits
         self.sessions = CountGate(limits.connections, limits.connections_per_analyst)
-        self.handshakes = CountGate(limits.connections, limits.handshakes_per_address)
+        self.handshakes = HandshakeGate(limits.connections, limits.handshakes_per_address)
         self.rate = RateGate(limits.statements_per_second, limits.statement_burst)
         self.guesses = GuessGate(
             limits.failures_per_minute,

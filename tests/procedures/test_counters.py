@@ -142,6 +142,17 @@ def test_a_cap_that_is_none(desk: Desk) -> None:
     assert set(desk.spent().values()) == {0}
 
 
+def test_a_cap_that_cannot_be_granted(desk: Desk) -> None:
+    desk.install(budget="5", dataset_budget="5")
+    for cap in ("-8", "NULL", "'NaN'", "'Infinity'", "1000001", "0.0000000000001"):
+        with pytest.raises(errors.InvalidParameterValue, match="from 0 to 1000000"):
+            desk.run(f"SELECT sqlrs.grant_budget('analyst', 'ada', {cap})")
+    for budget in ("'analyst', ''", "'analyst', NULL", "NULL, 'ada'", "'analysts', 'ada'"):
+        with pytest.raises(errors.InvalidParameterValue, match="an analyst or of a dataset"):
+            desk.run(f"SELECT sqlrs.grant_budget({budget}, 1)")
+    assert {balance.cap for balance in balances(desk.url)} == {5}
+
+
 def test_a_counter_that_is_null(desk: Desk) -> None:
     desk.install()
     desk.run("ALTER TABLE sqlrs.budgets ALTER spent DROP NOT NULL")

@@ -136,6 +136,13 @@ def test_the_same_script_is_printed_and_run(desk: Desk) -> None:
     assert installed(desk.url) == ()
 
 
+def test_nothing_installed_is_said(desk: Desk) -> None:
+    listed = [sys.executable, "-m", "sqlrs", "installed", "--db", desk.url]
+    shown = subprocess.run(listed, capture_output=True, text=True, check=True)
+    assert shown.stdout == ""
+    assert "no function is installed" in shown.stderr
+
+
 def test_public_tables_alone_need_no_function(desk: Desk) -> None:
     with pytest.raises(UsageError, match="public tables alone"):
         desk.define(PATHS, public=["edge"])

@@ -15,6 +15,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from decimal import Decimal
 from pathlib import Path
 
@@ -27,7 +28,7 @@ from sqlrs.proxy import add_user, check_config, health, remove_user
 from sqlrs.proxy.config import ProxyConfig
 from sqlrs.proxy.logs import JsonFormatter, log
 from sqlrs.proxy.metrics import Metrics
-from sqlrs.proxy.policy.gates import CountGate, RateGate, TooMany
+from sqlrs.proxy.policy.gates import CountGate, HandshakeGate, Handshaking, RateGate, TooMany
 from sqlrs.proxy.policy.price import AnalystLimits
 from sqlrs.proxy.protocol import tls
 from sqlrs.proxy.users import Users, read_users
@@ -253,6 +254,34 @@ class TestGates:
                 pass
             assert len(gate) == 1
         assert len(gate) == 0
+
+    def test_the_oldest_handshake_of_an_address_makes_room(self) -> None:
+        gate, ended = HandshakeGate(total=9, each=8), list[str]()
+        with ExitStack() as stack:
+
+            def enter(name: str, address: str = "here") -> Handshaking:
+                return stack.enter_context(gate.enter(address, lambda: ended.append(name)))
+
+            enter("elsewhere", "there")
+            for number in range(8):
+                one = enter(str(number))
+                if number < 5:
+                    # A quarter of the places is shielded for one user: 3 and 4.
+                    one.shield("alice")
+            for name in ("a", "b", "c", "d"):
+                enter(name)
+            assert ended == ["0", "1", "2", "5"]
+            with pytest.raises(TooMany):
+                enter("too many in all", "there")
+        assert not gate._inside
+
+    def test_shielded_handshakes_are_not_ended(self) -> None:
+        gate = HandshakeGate(total=9, each=2)
+        with ExitStack() as stack:
+            for user in ("alice", "bob"):
+                stack.enter_context(gate.enter("here", pytest.fail)).shield(user)
+            with pytest.raises(TooMany):
+                stack.enter_context(gate.enter("here", pytest.fail))
 
 
 class TestLogsAndMetrics:

@@ -54,6 +54,10 @@ def _check(viewer: str, owner_url: str, folder: Path) -> None:
             with pytest.raises(QueryRefused) as caught:
                 database.count(f"SELECT count(*) FROM {view}", 1)
             assert caught.value.code == "unknown_table"
+            assert f"of what view {view} reads" in caught.value.message
+            assert "may not read all" in caught.value.message
+            assert "there is no table public.visit for it" in (caught.value.hint or "")
+            assert "GRANT SELECT" in (caught.value.hint or "")
         assert database.count("SELECT count(*) FROM shops", 1).epsilon == 1
     add_user(folder / "users.toml", "alice", PASSWORD)
     config = folder / "sqlrs.toml"
@@ -66,6 +70,10 @@ def _check(viewer: str, owner_url: str, folder: Path) -> None:
         "GRANT SELECT on the columns of those tables that the view names"
         for view in ("safe", "safer")
     ]
+    with psycopg.connect(owner_url, autocommit=True) as owner:
+        owner.execute(f"GRANT SELECT (id) ON visit TO {_role(owner_url)}")
+    with sqlrs.connect(viewer) as database, pytest.raises(QueryRefused, match="may not read all"):
+        database.count("SELECT count(*) FROM safe", 1)
     with psycopg.connect(owner_url, autocommit=True) as owner:
         owner.execute(f"GRANT SELECT (id, kind) ON visit TO {_role(owner_url)}")
     with sqlrs.connect(viewer) as database:

@@ -63,7 +63,7 @@ class CountGate:
     def enter(self, key: str) -> Iterator[None]:
         """Be inside for a while, or raise TooMany."""
         if self._inside.total() >= self._total or self._inside[key] >= self._each:
-            raise TooMany("too many connections", sqlstate="53300", hint="try again later")
+            raise _too_many_connections()
         self._inside[key] += 1
         try:
             yield
@@ -71,6 +71,69 @@ class CountGate:
             self._inside[key] -= 1
             if not self._inside[key]:
                 del self._inside[key]
+
+
+class Handshaking:
+    """One client's place among the handshakes of its address. ``end`` ends it, from outside."""
+
+    def __init__(self, end: Callable[[], None]) -> None:
+        self.end = end
+        self.user: str | None = None
+
+    def shield(self, user: str) -> None:
+        """This address gave the user's right password before: silent clients do not push it out."""
+        self.user = user
+
+
+class HandshakeGate:
+    """How many are being greeted at once, in all and of each address; the oldest makes room.
+
+    To say nothing needs no password: refusing the newest would lock out everybody who stands
+    behind the same address. Shielded ones stay, of each user the newest quarter of the places: a
+    name alone is no password either.
+    """
+
+    def __init__(self, total: int, each: int) -> None:
+        self._total = total
+        self._each = each
+        self._shields = max(1, each // 4)
+        self._inside: dict[str, list[Handshaking]] = {}
+
+    @contextmanager
+    def enter(self, address: str, end: Callable[[], None]) -> Iterator[Handshaking]:
+        """Be inside for a while, in the place of the oldest if need be, or raise TooMany."""
+        self._make_room(address)
+        if sum(map(len, self._inside.values())) >= self._total:
+            raise _too_many_connections()
+        mine = Handshaking(end)
+        self._inside.setdefault(address, []).append(mine)
+        try:
+            yield mine
+        finally:
+            self._leave(address, mine)
+
+    def _make_room(self, address: str) -> None:
+        inside = self._inside.get(address, [])
+        if len(inside) < self._each:
+            return
+        seen = Counter[str]()
+        oldest = None
+        for one in reversed(inside):
+            if one.user is not None:
+                seen[one.user] += 1
+            if one.user is None or seen[one.user] > self._shields:
+                oldest = one
+        if oldest is None:
+            raise _too_many_connections()
+        self._leave(address, oldest)
+        oldest.end()
+
+    def _leave(self, address: str, one: Handshaking) -> None:
+        inside = self._inside.get(address, [])
+        if one in inside:
+            inside.remove(one)
+        if not inside:
+            self._inside.pop(address, None)
 
 
 class StepGate:
@@ -87,3 +150,7 @@ class StepGate:
         """Wait until it is this caller's turn; what it does before it waits again is one step."""
         async with self._locks.setdefault(key, asyncio.Lock()):
             await asyncio.sleep(0)
+
+
+def _too_many_connections() -> TooMany:
+    return TooMany("too many connections", sqlstate="53300", hint="try again later")

@@ -38,12 +38,16 @@ class GuessGate:
     def check(self, peer: str, user: str) -> None:
         """Raise TooMany if this user's password is not looked at now."""
         pair = _pair(peer, user)
-        known = pair in self._known
+        known = self.known(peer, user)
         closed = self._pairs.level(pair) < 1
         closed |= not known and self._addresses.level(network(peer)) < 1
         closed |= not known and self._all.level(_ALL) < 1
         if closed:
             raise TooMany("too many failed authentications", sqlstate="28000")
+
+    def known(self, peer: str, user: str) -> bool:
+        """Whether this user's password was right from this address before."""
+        return _pair(peer, user) in self._known
 
     def failed(self, peer: str, user: str) -> None:
         """A password was wrong."""
