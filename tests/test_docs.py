@@ -278,3 +278,14 @@ def test_the_figures_are_those_of_the_last_run() -> None:
 )
 def test_outputs_are_compared_as_promised(shown: str, printed: str, same: bool) -> None:
     assert matches(shown, printed) == same
+
+
+def test_the_tests_that_the_review_names_exist() -> None:
+    review = (ROOT / "docs" / "security-review.md").read_text()
+    sources = {path.relative_to(ROOT).as_posix(): path for path in (ROOT / "tests").rglob("*.py")}
+    assert set(re.findall(r"\btests/[\w/]+\.py\b", review)) <= set(sources)
+    written = "\n".join(path.read_text() for path in sources.values())
+    # A name may be cut short by "…".
+    named = set(re.findall(r"::((?:test_|Test)\w+)", review))
+    assert len(named) > 100
+    assert not [name for name in sorted(named) if not re.search(rf"(def|class) {name}", written)]

@@ -85,7 +85,12 @@ BEGIN
       granted.grantee,
       format('has the right %s on %s, which shows private rows', granted.privilege_type, class.oid::regclass)
     FROM pg_class AS class
-    JOIN shown ON shown.oid = class.oid
+    JOIN (
+      SELECT shown.oid FROM shown
+      -- The commonest values of each column; the views over them ask for rights on the table.
+      UNION ALL
+      VALUES ('pg_statistic'::regclass::oid), ('pg_statistic_ext_data'::regclass::oid)
+    ) AS shows ON shows.oid = class.oid
     CROSS JOIN LATERAL (
       SELECT one.grantee, one.privilege_type FROM aclexplode(class.relacl) AS one
       UNION ALL
@@ -94,6 +99,15 @@ BEGIN
       CROSS JOIN LATERAL aclexplode(attribute.attacl) AS one
       WHERE attribute.attrelid = class.oid
     ) AS granted
+    UNION ALL
+    -- What only superusers and pg_read_server_files can do unless somebody grants it.
+    SELECT
+      granted.grantee,
+      format('has the right to call %s, which reads files of the server', routine.oid::regprocedure)
+    FROM pg_proc AS routine
+    CROSS JOIN LATERAL aclexplode(routine.proacl) AS granted
+    WHERE routine.pronamespace = 'pg_catalog'::regnamespace
+      AND routine.proname IN ('pg_read_file', 'pg_read_binary_file', 'lo_import')
   )
   SELECT found.role, found.reason INTO unfit
   FROM (

@@ -18,6 +18,8 @@ class Equalities:
         self._types = types
         self._leader = {place: place for place in types}
         self._order = {place: i for i, place in enumerate(types)}
+        # Kept for each leader: a text may join thousands of columns, and each asks for its own.
+        self._members: dict[Reference, tuple[Reference, ...]] = {p: (p,) for p in types}
         self._values: dict[Reference, set[Value]] = {}
 
     def type_of(self, place: Reference) -> ColumnType:
@@ -26,15 +28,16 @@ class Equalities:
 
     def leader(self, place: Reference) -> Reference:
         """The first column that is equal to this one."""
-        while self._leader[place] != place:
-            place = self._leader[place]
-        return place
+        return self._leader[place]
 
     def join(self, one: Reference, other: Reference) -> None:
         """Record that two columns are equal."""
         first, second = sorted((self.leader(one), self.leader(other)), key=self._order.__getitem__)
         if first != second:
-            self._leader[second] = first
+            moved = self._members.pop(second)
+            self._leader.update(dict.fromkeys(moved, first))
+            both = (*self._members[first], *moved)
+            self._members[first] = tuple(sorted(both, key=self._order.__getitem__))
             self._values.setdefault(first, set()).update(self._values.pop(second, set()))
 
     def bind(self, place: Reference, value: Value) -> None:
@@ -47,8 +50,7 @@ class Equalities:
 
     def members(self, place: Reference) -> tuple[Reference, ...]:
         """All columns equal to this one, itself included."""
-        leader = self.leader(place)
-        return tuple(other for other in self._types if self.leader(other) == leader)
+        return self._members[self.leader(place)]
 
     def contradictory(self) -> bool:
         """Whether some column would equal two different constants, or one that it cannot hold."""

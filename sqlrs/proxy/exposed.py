@@ -53,19 +53,21 @@ _BY_FAMILY = {
     Family.OPAQUE: "text",
 }
 _DECIMAL = re.compile(r"(?:decimal|numeric)\((\d+), ?(\d+)\)")
+# The proxy has a schema of that name itself; in the data's database it holds installed functions.
+_OWN_SCHEMA = "sqlrs"
 
 
 def exposed_schema(catalog: Catalog) -> ExposedSchema:
-    """The schema of a catalog, in its own schemas and search path."""
+    """The schema of a catalog, in its own schemas and search path, without sqlrs's own tables."""
     home = catalog.search_path[0] if catalog.search_path else "public"
     fold = not dialect_named(catalog.dialect).keeps_case
-    tables = tuple(_table(table, home, fold) for table in catalog.tables)
+    tables = (_table(table, home, fold) for table in catalog.tables)
     missing = views_without_tables(catalog)
     usable = (view for view in catalog.views if view not in missing)
     views = (_view(view, home, fold, catalog.dialect) for view in usable)
     return ExposedSchema(
-        tables,
-        tuple(view for view in views if view is not None),
+        tuple(table for table in tables if table.schema != _OWN_SCHEMA),
+        tuple(view for view in views if view is not None and view.schema != _OWN_SCHEMA),
         tuple(_name(name, fold) for name in catalog.search_path) or (home,),
         tuple(
             ExposedFunction(

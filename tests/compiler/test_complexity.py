@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -207,6 +208,10 @@ FAMILIES: dict[str, Callable[[int], str]] = {
         + "".join(f") s{k}" for k in range(min(n, 39)))
     ),
     "commas": lambda n: joined(4 * n),
+    "wide commas": lambda n: joined(min(n, 60), name="wide"),
+    "natural": lambda n: (
+        "SELECT count(*) FROM " + " NATURAL JOIN ".join(f"wide e{k}" for k in range(min(n, 60)))
+    ),
     "arguments": lambda n: (
         f"SELECT count(*) FROM words WHERE coalesce({', '.join(['c1'] * 40 * n)}) = 'x'"
     ),
@@ -275,6 +280,29 @@ def test_a_family_of_texts_ends_soon(name: str) -> None:
 def test_a_family_of_texts_ends_soon_at_every_size(name: str, dialect: str) -> None:
     for size in (2, 5, 12, 30, 60):
         compiles(FAMILIES[name](size), dialect)
+
+
+def calls(sql: str) -> int:
+    """How many calls of functions the compiler makes: a measure that no busy machine changes."""
+    made = 0
+
+    def note(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal made
+        made += event == "call"
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        compiles(sql)
+    finally:
+        sys.setprofile(before)
+    return made
+
+
+def test_the_work_grows_with_the_columns_and_no_faster() -> None:
+    """Tables of 100 columns: what each column equals was looked for among all columns."""
+    text = FAMILIES["wide commas"]
+    assert calls(text(24)) < 2.5 * calls(text(12))
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

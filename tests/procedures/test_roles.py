@@ -51,6 +51,14 @@ WAYS = {
     "ALTER ROLE way SUPERUSER": "is a superuser",
     "ALTER ROLE way CREATEROLE": "may create roles",
     "ALTER ROLE way REPLICATION": "may read the server's log",
+    "GRANT EXECUTE ON FUNCTION pg_read_file(text) TO way": "has the right to call pg_read_file",
+    "GRANT EXECUTE ON FUNCTION lo_import(text) TO PUBLIC": (
+        "like everybody has the right to call lo_import(text)"
+    ),
+    "GRANT SELECT ON pg_statistic TO way": "has the right SELECT on pg_statistic",
+    "GRANT SELECT (stxdmcv) ON pg_statistic_ext_data TO way": (
+        "has the right SELECT on pg_statistic_ext_data"
+    ),
     "GRANT sqlrs_owner TO way": "can act as sqlrs_owner, which owns the functions",
 }
 SERVER_ROLES = """

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import duckdb
 import psycopg
 import pytest
 
@@ -163,3 +164,20 @@ def test_a_database_that_is_down_is_told_to_the_operator(
             assert line["level"] == "error"
             server.start_again()
             assert _ask(proxy, sql.format(3)) is None
+
+
+def test_a_database_with_installed_functions_is_served(tmp_path: Path) -> None:
+    """Their schema has the name of the proxy's own; its tables are nothing for analysts."""
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE edge AS SELECT 1 AS src")
+    connection.execute("CREATE SCHEMA SQLRS; CREATE TABLE SQLRS.history AS SELECT 'private' AS sql")
+    connection.execute("CREATE VIEW SQLRS.balances AS SELECT sql FROM SQLRS.history")
+    with (
+        sqlrs.connect(connection) as database,
+        running_proxy(LibraryBackend(database), tmp_path) as proxy,
+        psycopg.connect(proxy.dsn(), autocommit=True) as analyst,
+    ):
+        assert analyst.execute("SELECT * FROM sqlrs.history").fetchall() == []
+        analyst.execute("SELECT count(*) FROM edge")
+        shown = "SELECT table_name FROM information_schema.tables WHERE table_schema = 'sqlrs'"
+        assert set(analyst.execute(shown)) == {("budget",), ("history",)}
