@@ -240,7 +240,7 @@ def test_the_demo_shows_what_is_behind_its_answer(run: Run) -> None:
 def test_the_demo_as_json_is_the_answer_alone(run: Run) -> None:
     code, out, _ = run("demo", "--json")
     assert code == 0
-    assert set(json.loads(out)) == {"answer", "epsilon", "mechanism", "error_bars"}
+    assert set(json.loads(out)) == {"answer", "epsilon", "mechanism", "error_bars", "repeated"}
 
 
 def _triangles(edges: list[tuple[int, int]]) -> int:

@@ -173,7 +173,8 @@ def test_the_command_says_how_it_read_the_file(tmp_path: Path) -> None:
     path = str(written(tmp_path, "csv"))
     directed = sqlrs_command("graph", "triangle", path, "--epsilon", "1000", "--json")
     assert directed.returncode == 0
-    assert sorted(json.loads(directed.stdout)) == ["answer", "epsilon", "error_bars", "mechanism"]
+    public = ["answer", "epsilon", "error_bars", "mechanism", "repeated"]
+    assert sorted(json.loads(directed.stdout)) == public
     inferred, reading, counting = directed.stderr.splitlines()
     assert inferred == (
         f"sqlrs: graph.csv: types inferred once: u BIGINT, v BIGINT; recorded in {path}.schema.toml"

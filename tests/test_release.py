@@ -418,6 +418,9 @@ class Plus:
     def describe(self) -> str:
         return "plus three"
 
+    def fitted(self, residuals: Residuals) -> Plus:
+        return self
+
     def prepare(self, residuals: Residuals) -> PlusPreparation:
         return PlusPreparation(residuals, self.prices[1])
 

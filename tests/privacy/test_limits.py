@@ -18,7 +18,7 @@ from sqlrs.settings import Request
         ("0.00005", "polylaplace", None, None),
         ("0.00002", "polylaplace", 2, None),
         ("0.00064", "polylaplace", 64, None),
-        ("0.0001", "polylaplace", None, "0.1"),
+        ("0.00005", "polylaplace", None, "0.1"),
         ("0.0001", "cauchy", None, None),
     ],
 )
