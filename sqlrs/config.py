@@ -7,13 +7,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from sqlrs import arguments
 from sqlrs.database import Database, connect
 from sqlrs.engines.file_schema import Declared
 from sqlrs.errors import UsageError
-from sqlrs.ledger import Ledger
-from sqlrs.planning.plan import HOW
-from sqlrs.sections import (
+from sqlrs.inputs import arguments
+from sqlrs.inputs.sections import (
     FILE,
     NAMES,
     SECONDS,
@@ -27,8 +25,10 @@ from sqlrs.sections import (
     read_file,
     whole,
 )
+from sqlrs.inputs.signatures import Signature, signature
+from sqlrs.ledger import Ledger
+from sqlrs.planning.plan import HOW
 from sqlrs.settings import Settings
-from sqlrs.signatures import Signature, signature
 
 KeyColumns = tuple[tuple[str, ...], ...]
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 
-from sqlrs import arguments
 from sqlrs.answer import Answer
 from sqlrs.catalog import Catalog
 from sqlrs.compiled import Compiled
@@ -17,6 +16,8 @@ from sqlrs.engines.declared import declared_functions
 from sqlrs.engines.file_schema import Declared
 from sqlrs.engines.open import TYPES, open_engine
 from sqlrs.errors import QueryRefused, UsageError
+from sqlrs.inputs import arguments
+from sqlrs.inputs.signatures import Signature, signatures
 from sqlrs.ledger import Ledger, MemoryLedger
 from sqlrs.measuring.work import Progress
 from sqlrs.mechanisms import DEFAULT
@@ -25,7 +26,6 @@ from sqlrs.owner.explain import Explanation
 from sqlrs.owner.statements import Statement, statements
 from sqlrs.release import release
 from sqlrs.settings import Number, Request, Settings
-from sqlrs.signatures import Signature, signatures
 
 _LEDGER_STEPS = ("repeat", "reserve", "settle", "fail", "remaining")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal
 
-from sqlrs import arguments
 from sqlrs.epsilon import parse_epsilon
 from sqlrs.errors import UsageError
+from sqlrs.inputs import arguments
 from sqlrs.measuring.solvable import solvable
 from sqlrs.measuring.solver import load_solver
 from sqlrs.mechanisms import DEFAULT, mechanism_named

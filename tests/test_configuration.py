@@ -14,8 +14,8 @@ import pytest
 import sqlrs
 from sqlrs.config import Config
 from sqlrs.errors import UsageError
+from sqlrs.inputs.sections import keys_of
 from sqlrs.proxy.config import ProxyConfig
-from sqlrs.sections import keys_of
 from tests.support import cli_reference, configuration_reference
 from tests.support.kept import assert_kept
 from tests.support.markdown import ROOT

@@ -18,8 +18,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 ORDER = [
     ("errors", "epsilon", "templates", "answer"),
     ("refusals", "effort"),
-    ("arguments",),
-    ("sections", "signatures"),
+    ("inputs",),
     ("catalog",),
     ("values",),
     ("query",),

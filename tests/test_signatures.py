@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sqlrs.errors import UsageError
-from sqlrs.signatures import Signature, call, signature
+from sqlrs.inputs.signatures import Signature, call, signature
 
 
 @pytest.mark.parametrize(

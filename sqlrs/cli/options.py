@@ -12,7 +12,7 @@ import typer
 
 from sqlrs.config import Config
 from sqlrs.errors import UsageError
-from sqlrs.signatures import call
+from sqlrs.inputs.signatures import call
 
 _Said = TypeVar("_Said")
 

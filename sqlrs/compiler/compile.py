@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from sqlrs import arguments
 from sqlrs.catalog import Catalog
 from sqlrs.compiler.afterwards import require_row
 from sqlrs.compiler.inline import inline
@@ -13,6 +12,7 @@ from sqlrs.compiler.source import Source, read_source
 from sqlrs.compiler.understand import understand
 from sqlrs.effort import TOO_MANY_STEPS, TooComplex, bounded
 from sqlrs.errors import Span
+from sqlrs.inputs import arguments
 from sqlrs.query import Query
 
 

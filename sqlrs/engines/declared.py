@@ -13,7 +13,7 @@ from sqlrs.compiler.functions import LISTED, VOLATILE_NAMES
 from sqlrs.dialects import dialect_named
 from sqlrs.engines.base import Snapshot
 from sqlrs.errors import EngineFailed, UsageError
-from sqlrs.signatures import Signature
+from sqlrs.inputs.signatures import Signature
 
 _NAME = re.compile(r"[a-z_][a-z0-9_]*", re.ASCII)
 # The column type for the text by which an engine calls a value's type.

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import sqlglot
 
-from sqlrs.arguments import optional, path, seconds, size
-from sqlrs.arguments import threads as most_threads
 from sqlrs.catalog import ColumnType
 from sqlrs.engines import versions
 from sqlrs.engines.base import Engine
@@ -19,6 +17,8 @@ from sqlrs.engines.file_schema import Declared
 from sqlrs.engines.postgres_catalog import postgres_type
 from sqlrs.engines.table_files import FilePath
 from sqlrs.errors import UsageError
+from sqlrs.inputs.arguments import optional, path, seconds, size
+from sqlrs.inputs.arguments import threads as most_threads
 
 if TYPE_CHECKING:
     from sqlrs.engines.postgres import PostgresEngine

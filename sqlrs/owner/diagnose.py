@@ -12,13 +12,13 @@ from functools import partial
 
 from sqlglot import exp
 
-from sqlrs import arguments
 from sqlrs.catalog import Catalog
 from sqlrs.compiled import Compiled
 from sqlrs.compiler.simplify import Contradiction
 from sqlrs.engines.base import Engine, Measurable, Opened
 from sqlrs.epsilon import parse_epsilon
 from sqlrs.errors import QueryRefused, UsageError
+from sqlrs.inputs import arguments
 from sqlrs.measuring.drift import unchanged
 from sqlrs.measuring.measure import Measured, measure
 from sqlrs.measuring.work import Progress

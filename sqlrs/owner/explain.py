@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from sqlrs import arguments
 from sqlrs.errors import UsageError
+from sqlrs.inputs import arguments
 from sqlrs.measuring.solvable import solvable
 from sqlrs.mechanisms.base import Mechanism
 from sqlrs.owner.picture import draw

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlrs import arguments, dialects
+from sqlrs import dialects
 from sqlrs.errors import UsageError
+from sqlrs.inputs import arguments
 from sqlrs.planning.choose import choose
 from sqlrs.planning.external_plans import Solved
 from sqlrs.residuals.isomorphism import representatives

@@ -10,9 +10,7 @@ from pathlib import Path
 from sqlrs.config import Config
 from sqlrs.epsilon import parse_epsilon
 from sqlrs.errors import UsageError
-from sqlrs.ledger.base import add
-from sqlrs.proxy.policy.price import AnalystLimits
-from sqlrs.sections import (
+from sqlrs.inputs.sections import (
     FILE,
     SECONDS,
     TEXT,
@@ -25,6 +23,8 @@ from sqlrs.sections import (
     sections_of,
     whole,
 )
+from sqlrs.ledger.base import add
+from sqlrs.proxy.policy.price import AnalystLimits
 
 _FIRST_LIMITS = AnalystLimits(Decimal("0.1"), Decimal(1))
 _LOCAL = ("127.0.0.1", "::1", "localhost")

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from sqlrs.config import Config
+from sqlrs.inputs.sections import Key, keys_of
 from sqlrs.proxy.config import ProxyConfig
-from sqlrs.sections import Key, keys_of
 
 _HEAD = """# Configuration
 

@@ -1,8 +1,8 @@
 """A TOML file -> frozen dataclasses: every key is described once, by the field that holds it.
 
 The description reads the value, names what is wrong with it, and writes docs/configuration.md. A
-kind is a function of ``sqlrs.arguments`` with a name for people, so that a value is checked in one
-way wherever it comes from.
+kind is a function of ``sqlrs.inputs.arguments`` with a name for people, so that a value is checked
+in one way wherever it comes from.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from sqlrs import arguments
 from sqlrs.errors import SqlrsError, UsageError
+from sqlrs.inputs import arguments
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
