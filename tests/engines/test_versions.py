@@ -33,17 +33,17 @@ def test_every_dependency_has_both_ends() -> None:
 
 def test_the_lower_ends_are_pinned_for_make_versions() -> None:
     pins = lower_ends()
-    assert "duckdb==1.5.0" in pins
+    assert "duckdb==2.0.0" in pins
     assert "psycopg-binary==3.2.2" in pins
     assert all("==" in pin for pin in pins)
 
 
 @pytest.mark.parametrize(
-    "version", ["1.4.9", "1.5", "1.5.0", "2.0.0", "2.0.7", "2.1.0", "3.0", "x"]
+    "version", ["1.4.9", "1.5.4", "2.0", "2.0.0", "2.0.7", "2.1.0", "3.0", "x"]
 )
 def test_a_version_outside_is_refused(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(duckdb, "__version__", version)
-    if version in ("1.5", "1.5.0", "2.0.0", "2.0.7"):
+    if version in ("2.0", "2.0.0", "2.0.7"):
         open_engine("duckdb://").close()
         return
     for target in ("duckdb://", duckdb.connect()):
@@ -51,7 +51,7 @@ def test_a_version_outside_is_refused(version: str, monkeypatch: pytest.MonkeyPa
             open_engine(target)
         assert caught.value.code == "untested_version"
         assert version in caught.value.message
-        assert "duckdb>=1.5,<2.1" in (caught.value.hint or "")
+        assert "duckdb>=2.0,<2.1" in (caught.value.hint or "")
 
 
 def test_another_parser_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

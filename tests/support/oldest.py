@@ -15,7 +15,7 @@ _RANGE = re.compile(r"([A-Za-z0-9._-]+)(?:\[\w+\])?>=([\d.]+)")
 
 
 def lower_ends() -> list[str]:
-    """One pin for each dependency, e.g. duckdb==1.5.0."""
+    """One pin for each dependency, e.g. duckdb==2.0.0."""
     project = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
     wanted = [*project["dependencies"], *(d for name in extras for d in extras[name])]
