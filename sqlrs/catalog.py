@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date, datetime
+from decimal import Decimal
 from enum import Enum
+from typing import Any
 
 from sqlrs.errors import UsageError
+
+Value = int | str | bool | Decimal | date | datetime
 
 
 class Family(Enum):
@@ -34,11 +39,15 @@ MOST_ROWS_PER_UNIT = 100
 
 @dataclass(frozen=True)
 class ColumnType:
-    """A column's type: its family decides what it may be joined and compared with."""
+    """A column's type: its family decides what it may be joined and compared with.
+
+    ``places``: how many decimal places its values have, where its name does not say it.
+    """
 
     family: Family
     name: str
     collation: str | None = None
+    places: int | None = field(default=None, compare=False, repr=False)
 
     def joins_with(self, other: ColumnType) -> bool:
         """Whether equality between the types is equality of values: one variable may span both."""
@@ -55,12 +64,68 @@ class ColumnType:
 
 
 @dataclass(frozen=True)
+class Listed:
+    """All values that a column can hold beside NULL: an enumeration, CHECK (c IN …), a list."""
+
+    values: tuple[Value, ...]
+    origin: str
+
+
+@dataclass(frozen=True)
+class Range:
+    """All values that a column can hold beside NULL lie between two of its type, both included."""
+
+    low: Value
+    high: Value
+    origin: str
+
+
+@dataclass(frozen=True)
+class Referred:
+    """All values that a column can hold beside NULL are in a column of another table."""
+
+    table: tuple[str | None, str]
+    column: str
+    origin: str
+
+
+PublicDomain = Listed | Range | Referred
+"""What is known of a column's values without a look at its rows; ``origin`` says why, in words."""
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Between what the values of a column are summed: what lies outside counts as the nearer end.
+
+    ``grid``: the step to which a floating-point column is rounded.
+    """
+
+    low: Decimal
+    high: Decimal
+    origin: str
+    grid: Decimal | None = None
+
+    def __post_init__(self) -> None:
+        if not (self.low.is_finite() and self.high.is_finite() and self.low <= self.high):
+            raise ValueError("bounds are two finite numbers in order")
+        if self.grid is not None and not (self.grid.is_finite() and self.grid > 0):
+            raise ValueError("a grid is a finite step above 0")
+
+
+@dataclass(frozen=True)
 class Column:
-    """One column of a table."""
+    """One column of a table. ``domain`` and ``bounds``: by the schema or by the owner's word.
+
+    ``computed``: its value is this expression over bare columns of the table, which itself has no
+    such column.
+    """
 
     name: str
     type: ColumnType
     nullable: bool = True
+    domain: PublicDomain | None = None
+    bounds: Bounds | None = None
+    computed: Hashable | None = None
 
 
 @dataclass(frozen=True)
@@ -115,6 +180,10 @@ class Table:
             if column.name == name:
                 return column
         raise KeyError(f"{self.label} has no column {name}")
+
+    def with_computed(self, columns: Iterable[Column]) -> Table:
+        """This table with further columns that are computed from each row."""
+        return replace(self, columns=(*self.columns, *columns))
 
     def with_keys(self, keys: Iterable[Iterable[str]]) -> Table:
         """This table with further keys, whose columns then are never null."""
@@ -208,20 +277,29 @@ class Catalog:
         public: Iterable[str] = (),
         keys: Mapping[str, Iterable[Iterable[str]]] | None = None,
         rows_per_unit: Mapping[str, int] | None = None,
+        domains: Mapping[str, PublicDomain] | None = None,
+        bounds: Mapping[str, Bounds] | None = None,
     ) -> Catalog:
-        """The catalog as the owner declares it: a table not declared public is private."""
+        """The catalog as the owner declares it: a table not declared public is private.
+
+        What is said of a column's values, by ``table.column``, replaces what the schema says.
+        """
         private_tables = {self.named(name).identity for name in private or ()}
         public_tables = {self.named(name).identity for name in public}
         declared_keys: dict[tuple[str | None, str], list[Iterable[str]]] = {}
         for name, found in (keys or {}).items():
             declared_keys.setdefault(self.named(name).identity, []).extend(found)
         units = {self.named(n).identity: _unit(n, m) for n, m in (rows_per_unit or {}).items()}
+        said = _said_of_columns(self, domains or {}, bounds or {})
 
         def declared(table: Table) -> Table:
             if table.identity in private_tables & public_tables:
                 raise UsageError(f"table {table.label} is declared both private and public")
             table = replace(
                 table,
+                columns=tuple(
+                    replace(c, **said.get((table.identity, c.name), {})) for c in table.columns
+                ),
                 private=table.identity not in public_tables,
                 # What a file's form says about its units stands: a declaration only adds to it.
                 rows_per_unit=max(units.get(table.identity, 1), table.rows_per_unit),
@@ -229,6 +307,7 @@ class Catalog:
             return table.with_keys(declared_keys.get(table.identity, ()))
 
         tables = tuple(declared(table) for table in self.tables)
+        _require_public(tables, domains or {})
         return replace(self, tables=tables, as_found=self.as_found or self)
 
     def function(self, name: str) -> DeclaredFunction | None:
@@ -261,6 +340,90 @@ class Catalog:
             f"there is no table {name}",
             hint=f"the tables are {', '.join(sorted(t.label for t in self.tables)) or 'none'}",
         )
+
+    def column_named(self, name: str) -> tuple[Table, Column]:
+        """The one column that the owner means by ``name``: table.column, or schema.table.column."""
+        found = [
+            (table, column, whole)
+            for table in self.tables
+            for column in table.columns
+            for whole in {table.name, table.label}
+            if name == f"{whole}.{column.name}"
+        ]
+        if len(found) == 1:
+            table, column, whole = found[0]
+            self.named(whole)
+            return table, column
+        if found:
+            labels = sorted(f"{table.label}.{column.name}" for table, column, _ in found)
+            raise UsageError(
+                f"{name} can mean several columns",
+                hint=f"write one of {', '.join(labels)}",
+                code="ambiguous_table",
+            )
+        whole, dot, last = name.rpartition(".")
+        if not dot:
+            raise UsageError(f"{name!r} is not the name of a column", hint="write TABLE.COLUMN")
+        table = self.named(whole)
+        names = ", ".join(column.name for column in table.columns)
+        raise UsageError(f"{table.label} has no column {last}", hint=f"it has {names}")
+
+
+def _said_of_columns(
+    catalog: Catalog, domains: Mapping[str, PublicDomain], bounds: Mapping[str, Bounds]
+) -> dict[tuple[tuple[str | None, str], str], dict[str, Any]]:
+    """The owner's word by column, as what it replaces."""
+    said: dict[tuple[tuple[str | None, str], str], dict[str, Any]] = {}
+    for kind, given in (("domain", domains), ("bounds", bounds)):
+        for name, word in given.items():
+            table, column = catalog.column_named(name)
+            if isinstance(word, Bounds):
+                _check_bounds(name, column, word)
+            about = said.setdefault((table.identity, column.name), {})
+            if kind in about:
+                raise UsageError(f"the {kind} of {name} is given twice", hint="give it once")
+            about[kind] = word
+    return said
+
+
+def _check_bounds(name: str, column: Column, bounds: Bounds) -> None:
+    family = column.type.family
+    if family not in (Family.INTEGER, Family.DECIMAL, Family.FLOAT):
+        raise UsageError(
+            f"{name} has no bounds: its type is {column.type.name}",
+            hint="bounds are for columns of numbers",
+        )
+    if family is Family.FLOAT and bounds.grid is None:
+        raise UsageError(
+            f"the bounds of {name} need a step: its type {column.type.name} is floating point",
+            hint="write [low, high, step], such as [0, 300, 0.1]: values are rounded to it",
+        )
+    if family is not Family.FLOAT and bounds.grid is not None:
+        raise UsageError(
+            f"the bounds of {name} have a step, but its type {column.type.name} is exact",
+            hint="write [low, high]",
+        )
+
+
+def _require_public(tables: tuple[Table, ...], domains: Mapping[str, PublicDomain]) -> None:
+    """Refuse a domain of the owner's that would be read from private rows, or does not compare."""
+    known = {table.identity: table for table in tables}
+    catalog = Catalog("", tables)
+    for name, word in domains.items():
+        if not isinstance(word, Referred):
+            continue
+        other, (_, column) = known[word.table], catalog.column_named(name)
+        if other.private:
+            raise UsageError(
+                f"the domain of {name} is a column of {other.label}, which is private",
+                hint=f"declare {other.label} public, or list the values",
+            )
+        if not column.type.joins_with(other.column(word.column).type):
+            raise UsageError(
+                f"{other.label}.{word.column} does not compare with {name}: "
+                f"their types are {other.column(word.column).type.name} and {column.type.name}",
+                hint="name a column of the same type",
+            )
 
 
 def _unit(table: str, rows: object) -> int:

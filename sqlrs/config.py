@@ -5,12 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlrs.database import Database, connect
 from sqlrs.engines.file_schema import Declared
 from sqlrs.errors import UsageError
 from sqlrs.inputs import arguments
+from sqlrs.inputs.said_values import (
+    SaidBounds,
+    SaidDomain,
+    by_column,
+    said_bounds,
+    said_domain,
+)
 from sqlrs.inputs.sections import (
     FILE,
     NAMES,
@@ -28,8 +35,9 @@ from sqlrs.inputs.sections import (
 from sqlrs.inputs.signatures import Signature, signature
 from sqlrs.ledger import Ledger
 from sqlrs.planning.plan import HOW
-from sqlrs.settings import Settings
+from sqlrs.settings import MOST_GROUPS, NEIGHBOURS, Settings
 
+_Word = TypeVar("_Word")
 KeyColumns = tuple[tuple[str, ...], ...]
 
 
@@ -45,6 +53,19 @@ TYPES = mapped(KeyKind("columns with types", _columns), "columns with types by t
 GRAPHS = mapped(one_of("directed", "undirected"), "`directed` or `undirected` by table")
 ROWS = mapped(whole(1), "whole numbers by table")
 SIGNATURES = mapped(KeyKind("signature", signature), "signatures by name")
+
+
+def _by_column(kind: KeyKind[_Word], shown: str) -> KeyKind[Mapping[str, _Word]]:
+    """A section of columns: visit.ward without quotes is visit with a section ward to TOML."""
+
+    def read(name: str, value: object) -> Mapping[str, _Word]:
+        return mapped(kind, shown).read(name, by_column(name, value))
+
+    return KeyKind(shown, read)
+
+
+DOMAINS = _by_column(KeyKind("domain", said_domain), "domains by column")
+BOUNDS = _by_column(KeyKind("bounds", said_bounds), "bounds by column")
 
 
 @dataclass(frozen=True)
@@ -144,6 +165,39 @@ class Config:
         None,
         "settings",
     )
+    neighbours: str = key(
+        one_of(*NEIGHBOURS),
+        Settings.neighbours,
+        "What is protected: a row added, removed or replaced, or one added or removed: "
+        "[privacy-model.md](privacy-model.md#what-a-neighbour-is).",
+        "--neighbours",
+        "settings",
+    )
+    max_groups: int = key(
+        whole(1, MOST_GROUPS),
+        Settings.max_groups,
+        "An answer of more groups is refused.",
+        "--max-groups",
+        "settings",
+    )
+    domain: Mapping[str, SaidDomain] = key(
+        DOMAINS,
+        {},
+        "Which values a column has, where answers are grouped by it: "
+        '`["A", "B"]`, `{from = 0, to = 120}`, or a column of a public table, `"ward.name"`.',
+        "--domain",
+        "domains",
+        section=True,
+    )
+    bounds: Mapping[str, SaidBounds] = key(
+        BOUNDS,
+        {},
+        "Between which numbers a column is summed: `[0, 5000]`, with the step to which floating "
+        "point is rounded `[0, 300, 0.1]`.",
+        "--bounds",
+        "bounds",
+        section=True,
+    )
     functions: Mapping[str, Signature] = key(
         SIGNATURES,
         {},
@@ -176,6 +230,8 @@ class Config:
             types=self.types,
             graphs=self.graphs,
             rows_per_unit=self.rows_per_unit,
+            domains=self.domain,
+            bounds=self.bounds,
             functions=self.functions,
             schema_only=schema_only,
             # Who reads no row charges nothing, and must not make an empty ledger.
@@ -187,6 +243,8 @@ class Config:
                 plan=self.plan,
                 solver=self.solver,
                 solver_seconds=self.solver_seconds,
+                neighbours=self.neighbours,
+                max_groups=self.max_groups,
             ),
             memory_limit=self.memory_limit,
             temp_directory=self.temp_directory,

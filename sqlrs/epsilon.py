@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from decimal import Decimal
+from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 
 from sqlrs.errors import UsageError
@@ -15,6 +15,7 @@ MAX_DIGITS = 20
 _MAX_TEXT = 64
 _MAX_POWER = 10 ** (2 * MAX_DIGITS)
 _NUMBER = re.compile(r"(\d+\.?\d*|\.\d+)(?:[eE]([+-]?\d{1,4}))?", re.ASCII)
+_SHARED = Context(prec=12, rounding=ROUND_FLOOR)
 _HINT = f"give a decimal number from {MIN_EPSILON:f} to {MAX_EPSILON:f}, such as 1 or 0.5"
 
 
@@ -67,3 +68,16 @@ def _text_of_fraction(value: Fraction) -> str:
 
 def _refusal(reason: str) -> UsageError:
     return UsageError(f"epsilon {reason}", hint=_HINT)
+
+
+def shared_evenly(total: Decimal, number: int) -> Decimal:
+    """The same part for each of so many, together never more than the total."""
+    if number == 1:
+        return total
+    part = _SHARED.divide(total, Decimal(number))
+    if part < MIN_EPSILON:
+        raise UsageError(
+            f"epsilon is shared by {number} aggregates, and {MIN_EPSILON:f} is the least for each",
+            hint="give a larger epsilon, or ask for fewer aggregates",
+        )
+    return parse_epsilon(part)

@@ -17,6 +17,9 @@ from sqlrs.planning.plan import HOW
 from sqlrs.query import General, Query
 from sqlrs.residuals.residual import DEFAULT_MAX_EXTERNAL, Reading
 
+STRICT, ADD_REMOVE = NEIGHBOURS = ("strict", "add-remove")
+MOST_GROUPS = 1_000_000
+
 Number = str | int | float | Decimal
 
 
@@ -27,12 +30,16 @@ class Settings:
     ``max_external``: compared variables outside a residual that are read exactly, see
     ``Reading``. ``solver``: general predicates across a boundary are solved where the solver
     understands them, for at most ``solver_seconds`` for each boundary value; else dropped.
+    ``neighbours``: of "strict" ones a row was added, removed or replaced, of "add-remove" ones
+    added or removed. ``max_groups``: an answer of more groups is refused.
     """
 
     max_external: int = DEFAULT_MAX_EXTERNAL
     plan: str = "auto"
     solver: bool = False
     solver_seconds: float = DEFAULT_SOLVER_SECONDS
+    neighbours: str = STRICT
+    max_groups: int = 10_000
 
     def __post_init__(self) -> None:
         arguments.text("plan", self.plan)
@@ -40,6 +47,8 @@ class Settings:
         arguments.truth("solver", self.solver)
         limit = arguments.seconds("solver_seconds", self.solver_seconds)
         object.__setattr__(self, "solver_seconds", limit)
+        arguments.one_of("neighbours", self.neighbours, NEIGHBOURS)
+        arguments.whole_number("max_groups", self.max_groups, 1, MOST_GROUPS)
         if self.plan not in HOW:
             raise UsageError(f"there is no plan {self.plan!r}", hint=f"one of {', '.join(HOW)}")
         if self.max_external < 0:
@@ -71,6 +80,16 @@ class Request:
     def __post_init__(self) -> None:
         for name in ("mechanism", "analyst", "dataset"):
             arguments.text(name, getattr(self, name))
+
+    def prices(self) -> tuple[Decimal, Decimal | None]:
+        """Epsilon of the answer and of its error bars, where the mechanism follows the query."""
+        if self.mechanism != DEFAULT or self.shape is not None:
+            raise UsageError(
+                "a mechanism or a shape can be chosen for a single count only",
+                hint="leave them out: groups and sums get the least noise that the query allows",
+            )
+        bars = None if self.error_bars is None else parse_epsilon(self.error_bars)
+        return parse_epsilon(self.epsilon), bars
 
     def chosen_mechanism(self) -> Mechanism:
         """The mechanism, with error bars if they are asked for, or a UsageError."""

@@ -6,14 +6,17 @@ import inspect
 import subprocess
 import sys
 from dataclasses import fields
+from decimal import Decimal
 from pathlib import Path
 
 import duckdb
 import pytest
 
 import sqlrs
+from sqlrs.cli.options import CHOICES
 from sqlrs.config import Config
 from sqlrs.errors import UsageError
+from sqlrs.inputs.said_values import SaidBounds, SaidDomain
 from sqlrs.inputs.sections import keys_of
 from sqlrs.proxy.config import ProxyConfig
 from tests.support import cli_reference, configuration_reference
@@ -59,7 +62,8 @@ def test_the_other_names_of_a_key_exist_and_none_is_missing() -> None:
     named = {k.option for k in keys.values() if k.option}
     for command in ("sqlrs count", "sqlrs serve"):
         gathered = options[command] & named
-        assert named - gathered <= {"--analyst", "--plan", "--solver"}
+        chosen = {f"--{name.replace('_', '-')}" for name in CHOICES}
+        assert named - gathered <= {"--analyst", *chosen}
     for key in keys_of(ProxyConfig).values():
         assert key.option is None or any(key.option in found for found in options.values())
 
@@ -89,8 +93,17 @@ def test_all_keys_are_read(tmp_path: Path) -> None:
         plan = "pruned"
         solver = true
         solver_seconds = 0.5
+        neighbours = "add-remove"
+        max_groups = 100
         [data.tables]
         visit = "visits.csv"
+        [domain]
+        "visit.ward" = ["A", "B"]
+        visit.age = { from = 0, to = 120 }
+        "visit.region" = "region.name"
+        [bounds]
+        "main.visit.weight" = [0, 300.0, 0.1]
+        visit.cost = [-1, 5000.123456789012345678901]
         [functions]
         bmi = "(double,  Double Precision) -> DECIMAL(10, 2)"
         """,
@@ -103,13 +116,23 @@ def test_all_keys_are_read(tmp_path: Path) -> None:
     assert config.keys == {"visit": (("patient", "day"),), "region": (("id",), ("name",))}
     assert str(config.functions["bmi"]) == "(double, double precision) -> decimal(10, 2)"
     assert config.timeout == 5.0
+    assert config.domain == {
+        "visit.ward": SaidDomain(values=("A", "B")),
+        "visit.age": SaidDomain(ends=(0, 120)),
+        "visit.region": SaidDomain(column="region.name"),
+    }
+    # The digits that were written, not those of a float.
+    assert config.bounds == {
+        "main.visit.weight": SaidBounds(Decimal(0), Decimal(300), Decimal("0.1")),
+        "visit.cost": SaidBounds(Decimal(-1), Decimal("5000.123456789012345678901")),
+    }
 
 
 @pytest.mark.parametrize(
     ("text", "told", "hint"),
     [
         ("[data]\n\nmemory_limits = 1", "line 3: [data] has no key 'memory_l", "memory_limit?"),
-        ("[dats]", "line 1: there is no section 'dats'", "did you mean data? there are data, "),
+        ("[dats]", "line 1: there is no section 'dats'", "did you mean data? there are bounds, "),
         ("data = 3", "line 1: data must be a section", "write [data]"),
         ("[data]\nprivate = 'visit'", "line 2: data.private must be a list of names", None),
         ("[data]\nprivate = ['a', 1]", "line 2: each name of data.private must be a text", None),
@@ -135,6 +158,21 @@ def test_all_keys_are_read(tmp_path: Path) -> None:
         ("[data]\nrepeats = 1", "line 2: data.repeats must be True or False", None),
         ("[functions]\nf = 'double'", "line 2: functions.f is not the signature", "(double, doub"),
         ("[functions]\nf = '(a; b) -> c'", "line 2: functions.f is not the signature", None),
+        ("[data]\nneighbours = 'loose'", "data.neighbours must be one of strict, add-remove", None),
+        ("[data]\nmax_groups = 0", "line 2: data.max_groups must be a whole number, 1 or", None),
+        ("[data]\nmax_groups = 1000001", "max_groups must be a whole number, 1000000 or l", None),
+        ("domain = 3", "line 1: domain must be a mapping", None),
+        ("[domain]\n'v.w' = 3", "line 2: domain.v.w is not a domain", "ward.name"),
+        ("[domain]\n'v.w' = []", "line 2: domain.v.w lists no value", "[\"A\""),
+        ("[domain]\nv.w = {from = 3}", "line 2: domain.v.w is not a range", "to = 120"),
+        ("[bounds]\nv.w = {low = 3}", "line 2: bounds.v.w.low are not bounds", "[0, 5000]"),
+        ("[bounds]\n'v.w' = [1]", "line 2: bounds.v.w are not bounds", "[0, 5000]"),
+        ("[bounds]\n'v.w' = ['0', '1']", "each of bounds.v.w must be a number", None),
+        ("[bounds]\n'v.w' = [true, 1]", "each of bounds.v.w must be a number", None),
+        ("[bounds]\n'v.w' = [0, inf]", "each of bounds.v.w must be a finite number", None),
+        ("[bounds]\n'v.w' = [0, nan]", "each of bounds.v.w must be a finite number", None),
+        ("[bounds]\n'v.w' = [1, 0]", "line 2: bounds.v.w: the lower bound is above", None),
+        ("[bounds]\n'v.w' = [0, 1, 0]", "line 2: bounds.v.w: the step is a number above", None),
         ("functions = ['f']", "line 1: functions must be a section", "write [functions]"),
         ("x = [", "sqlrs.toml is not TOML", None),
     ],

@@ -42,6 +42,13 @@ WITH relations AS (
   SELECT 10, operator.oid, 0, operator.xmin::text
   FROM pg_catalog.pg_operator AS operator
   WHERE operator.oid >= 16384
+  UNION ALL
+  SELECT 11, label.oid, 0, label.xmin::text
+  FROM pg_catalog.pg_enum AS label
+  UNION ALL
+  SELECT 12, known.oid, 0, known.xmin::text
+  FROM pg_catalog.pg_constraint AS known
+  WHERE known.contypid <> 0
 )
 SELECT
   pg_catalog.count(*),

@@ -146,6 +146,11 @@ def integers(rows: list[Row]) -> list[int]:
     return [_integer(value) for value in rows[0]]
 
 
+def integer_rows(rows: list[Row]) -> list[list[int]]:
+    """The rows of a result that has nothing but integers. Anything else is a failure."""
+    return [[_integer(value) for value in row] for row in rows]
+
+
 def _integer(value: object) -> int:
     if isinstance(value, int) and not isinstance(value, bool):
         return value

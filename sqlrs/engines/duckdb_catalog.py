@@ -13,8 +13,18 @@ from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.scope import traverse_scope
 from sqlglot.tokenizer_core import TokenType
 
-from sqlrs.catalog import Catalog, Column, ColumnType, Family, Table, View
+from sqlrs.catalog import (
+    Catalog,
+    Column,
+    ColumnType,
+    Family,
+    Listed,
+    Referred,
+    Table,
+    View,
+)
 from sqlrs.engines.base import Fetch, Row
+from sqlrs.engines.checks import CheckText, described
 from sqlrs.engines.table_files import Files
 from sqlrs.errors import UsageError
 from sqlrs.templates import template
@@ -68,17 +78,18 @@ def read_catalog(
     def rows(name: str) -> list[Row]:
         return [row for row in fetch(template(name)) if row[0] in databases]
 
-    described = _described(rows, files, _default_collation(fetch))
+    found = _described(rows, files, _default_collation(fetch))
+    _tell_values(found, rows)
     view_texts = {
         (str(schema), str(view)): str(sql)
         for _, schema, view, sql in rows("duckdb/views.sql")
         if schema != "main" or view not in files.scanned
     }
-    _refuse_ambiguous_schemas(fetch, {schema for schema, _ in (*described, *view_texts)})
+    _refuse_ambiguous_schemas(fetch, {schema for schema, _ in (*found, *view_texts)})
     return Catalog(
         "duckdb",
-        _tables(described, _unique_sets(rows, files), files),
-        _views(view_texts, [*described, *view_texts], search_path),
+        _tables(found, _unique_sets(rows, files), files),
+        _views(view_texts, [*found, *view_texts], search_path),
         search_path,
         hidden=_hidden(fetch),
     )
@@ -126,8 +137,64 @@ def _described(
             collations[relation] = _collations(str(sql), default_collation)
         collation = collations[relation].get(str(name), default_collation)
         kind = duckdb_type(str(type_text), collation)
-        tables[relation].columns.append(Column(str(name), kind, nullable=bool(nullable)))
+        tables[relation].columns.append(
+            Column(str(name), kind, nullable=bool(nullable), domain=_labels(str(type_text)))
+        )
     return tables
+
+
+def _labels(type_text: str) -> Listed | None:
+    """The values of an enumeration, which its type spells out."""
+    if not type_text.startswith("ENUM("):
+        return None
+    try:
+        kind = exp.DataType.build(type_text, dialect="duckdb")
+    except (SqlglotError, ValueError):
+        return None
+    whole = kind.this is exp.DataType.Type.ENUM and kind.sql("duckdb") == type_text
+    labels = [one for one in kind.expressions if isinstance(one, exp.Literal) and one.is_string]
+    if not whole or not labels or len(labels) != len(kind.expressions):
+        return None
+    return Listed(tuple(str(one.this) for one in labels), "type ENUM")
+
+
+def _tell_values(tables: dict[Relation, _Described], rows: Callable[[str], list[Row]]) -> None:
+    """Add to the columns what CHECK constraints and foreign keys say of their values."""
+    checks: dict[Relation, list[CheckText]] = defaultdict(list)
+    referred: dict[Relation, dict[str, Referred]] = defaultdict(dict)
+    by_folded = {_folded(relation): relation for relation in tables}
+    for _, schema, table, kind, text, names, parent, parent_names in rows("duckdb/value_facts.sql"):
+        relation = (str(schema), str(table))
+        if relation not in tables:
+            continue
+        if kind == "CHECK":
+            checks[relation].append(CheckText(str(text)))
+            continue
+        # A foreign key stays within its schema.
+        target = by_folded.get(_folded((str(schema), str(parent))))
+        own, theirs = cast(list[str], names), cast(list[str], parent_names)
+        if target is None or len(own) != 1 or len(theirs) != 1:
+            continue
+        column, other = (
+            next((c for c in tables[place].columns if c.name.lower() == one.lower()), None)
+            for place, one in ((relation, own[0]), (target, theirs[0]))
+        )
+        if column is not None and other is not None and column.type.joins_with(other.type):
+            origin = f"foreign key to {target[1]}.{other.name}"
+            referred[relation].setdefault(column.name, Referred(target, other.name, origin))
+    for relation in {*checks, *referred}:
+        found = described(
+            relation[1],
+            tables[relation].columns,
+            "duckdb",
+            checks=checks[relation],
+            referred=referred[relation],
+        )
+        # What a constraint says of a text under a collation is not known.
+        tables[relation].columns = [
+            before if before.type.collation is not None else after
+            for before, after in zip(tables[relation].columns, found, strict=True)
+        ]
 
 
 def _tables(

@@ -4,10 +4,23 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
 from typing import cast
 
-from sqlrs.catalog import Catalog, Column, ColumnType, Family, Routine, Table, View, one_routine
+from sqlrs.catalog import (
+    Catalog,
+    Column,
+    ColumnType,
+    Family,
+    Listed,
+    Referred,
+    Routine,
+    Table,
+    View,
+    one_routine,
+)
 from sqlrs.engines.base import Fetch, Row
+from sqlrs.engines.checks import CheckText, described
 from sqlrs.errors import UsageError
 from sqlrs.templates import template
 
@@ -43,6 +56,7 @@ def postgres_type(
     collation: str | None = None,
     deterministic: bool = True,
     opaque: bool = False,
+    places: int | None = None,
 ) -> ColumnType:
     """The column type for a base type's name without modifiers, as ``format_type`` writes it.
 
@@ -55,12 +69,13 @@ def postgres_type(
     family = _FAMILIES.get(text, Family.OTHER)
     if family is Family.TEXT and not deterministic:
         family = Family.OTHER
-    return ColumnType(family, text, collation)
+    return ColumnType(family, text, collation, places)
 
 
 def _tables(fetch: Fetch) -> tuple[Table, ...]:
     columns: dict[Relation, list[Column]] = defaultdict(list)
     oids: dict[Relation, int] = {}
+    scales = {row[:3]: int(str(row[3])) for row in fetch(template("postgres/decimal_places.sql"))}
     for row in fetch(template("postgres/columns.sql")):
         schema, table, oid, name, type_text, collation, deterministic, opaque, nullable = row
         oids[str(schema), str(table)] = int(str(oid))
@@ -69,8 +84,10 @@ def _tables(fetch: Fetch) -> tuple[Table, ...]:
             collation=None if collation is None else str(collation),
             deterministic=bool(deterministic),
             opaque=bool(opaque),
+            places=scales.get((schema, table, name)),
         )
         columns[str(schema), str(table)].append(Column(str(name), kind, nullable=bool(nullable)))
+    columns = _with_values(columns, fetch(template("postgres/value_facts.sql")))
     unique, children = _unique_sets(fetch), _children(fetch)
     return tuple(
         Table(
@@ -83,6 +100,46 @@ def _tables(fetch: Fetch) -> tuple[Table, ...]:
         )
         for (schema, name), found in columns.items()
     )
+
+
+def _with_values(
+    columns: Mapping[Relation, list[Column]], facts: Iterable[Row]
+) -> dict[Relation, list[Column]]:
+    """The columns of each table with what the schema says of their values."""
+    labels: dict[str, Listed] = {}
+    checks: dict[Relation, list[CheckText]] = defaultdict(list)
+    referred: dict[Relation, dict[str, Referred]] = defaultdict(dict)
+    for kind, type_name, short_name, schema, table, column, text, values in facts:
+        relation = (str(schema), str(table))
+        known = {c.name: c.type for c in columns.get(relation, ())}
+        if kind == "enum":
+            found = tuple(cast(Iterable[str], values))
+            labels[str(type_name)] = Listed(found, f"type {short_name}")
+        elif kind == "check":
+            checks[relation].append(CheckText(str(text)))
+        elif column not in known:
+            # Not one that the role may read.
+            continue
+        elif kind == "type":
+            checks[relation].append(CheckText(str(text), str(column), f"type {short_name}"))
+        else:
+            parent_schema, parent, name = cast(Iterable[str], values)
+            other = {c.name: c.type for c in columns.get((parent_schema, parent), ())}.get(name)
+            if other is not None and known[str(column)].joins_with(other):
+                target = Referred((parent_schema, parent), name, f"foreign key to {parent}.{name}")
+                referred[relation].setdefault(str(column), target)
+    return {
+        relation: [
+            *described(
+                relation[1],
+                [replace(c, domain=labels.get(c.type.name)) for c in found],
+                "postgres",
+                checks=checks[relation],
+                referred=referred[relation],
+            )
+        ]
+        for relation, found in columns.items()
+    }
 
 
 def _unique_sets(fetch: Fetch) -> dict[Relation, set[frozenset[str]]]:

@@ -6,11 +6,14 @@ no file and no network, and its settings cannot be changed, whatever an analyst'
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
+from datetime import date, datetime, time
+from decimal import Decimal
+from typing import TYPE_CHECKING
+from uuid import UUID
 
-import duckdb
 from sqlglot import exp
 
 from sqlrs.engines.base import Row
@@ -19,8 +22,23 @@ from sqlrs.errors import Interrupted, SqlrsError
 from sqlrs.refusals import refusal
 from sqlrs.trees.identifiers import identifier
 
+if TYPE_CHECKING:
+    import duckdb
+
+_DIGITS = 38
+_NAMES: dict[type, str] = {
+    bool: "BOOLEAN",
+    date: "DATE",
+    datetime: "TIMESTAMP",
+    float: "DOUBLE",
+    str: "VARCHAR",
+    time: "TIME",
+    UUID: "UUID",
+}
 SECONDS = 10.0
 """How long one statement may take; released relations are small."""
+MOST_ROWS = 100_000
+"""How many rows one statement may give; a join of released relations could have any number."""
 
 _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "allow_community_extensions": "false",
@@ -28,6 +46,9 @@ _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "autoload_known_extensions": "false",
     "disabled_optimizers": "common_subplan",
     "enable_external_access": "false",
+    # A noisy count may be 0: one such group must not take the whole answer away.
+    "error_on_division_by_zero": "false",
+    "ieee_floating_point_ops": "false",
     "max_temp_directory_size": "0B",
     "memory_limit": "512MB",
     "python_enable_replacements": "false",
@@ -52,45 +73,129 @@ class Result:
     rows: tuple[Row, ...]
 
 
+def duckdb_type(values: Iterable[object]) -> str:
+    """The type that holds all these values exactly; one that holds none is INTEGER."""
+    found = [value for value in values if value is not None]
+    kinds = {type(value) for value in found}
+    if not kinds:
+        return "INTEGER"
+    if len(kinds) == 1 and (name := _NAMES.get(next(iter(kinds)))) is not None:
+        # An aware moment comes back in the zone of a session; there is none here.
+        if not any(getattr(value, "tzinfo", None) for value in found):
+            return name
+    elif kinds == {int}:
+        numbers = [value for value in found if isinstance(value, int)]
+        for name, bits in (("BIGINT", 63), ("HUGEINT", 127)):
+            if -(2**bits) <= min(numbers) and max(numbers) < 2**bits:
+                return name
+    elif kinds <= {int, Decimal}:
+        scale = _scale([Decimal(value) for value in found if isinstance(value, int | Decimal)])
+        if scale is not None:
+            return f"DECIMAL({_DIGITS}, {scale})"
+    raise refusal(
+        "unsupported",
+        "a group key or a column of a public table has values that cannot be kept exactly",
+    )
+
+
+def _scale(values: Sequence[Decimal]) -> int | None:
+    """The digits behind the point that all values need; None where some have too many digits."""
+    if not all(value.is_finite() for value in values):
+        return None
+    scale = max(max(-int(value.as_tuple().exponent), 0) for value in values)
+    whole = max(value.adjusted() + 1 for value in values)
+    return scale if scale + max(whole, 0) <= _DIGITS else None
+
+
+class ReleasedDatabase:
+    """A DuckDB with empty relations of these columns; starting one takes longer than most work."""
+
+    def __init__(self, relations: Sequence[ReleasedRelation]) -> None:
+        import duckdb  # the path to an answer loads no driver that is not used
+
+        self.columns = {one.name: one.columns for one in relations}
+        self._connection = duckdb.connect(config=_SETTINGS)
+        try:
+            for name, columns in self.columns.items():
+                kinds = [
+                    exp.ColumnDef(this=identifier(one), kind=exp.DataType.build(kind, "duckdb"))
+                    for one, kind in columns
+                ]
+                schema = exp.Schema(this=exp.to_table(name), expressions=kinds)
+                create = exp.Create(this=schema, kind="TABLE")
+                self._connection.execute(create.sql(dialect="duckdb"))
+            self._connection.execute("SET lock_configuration = true")
+        except BaseException:
+            self.close()
+            raise
+
+    def fill(self, relations: Sequence[ReleasedRelation]) -> None:
+        """Put the rows of these relations into the empty ones of the same names."""
+        for relation in relations:
+            if relation.columns != self.columns[relation.name]:
+                raise ValueError(f"{relation.name} has other columns here")
+            if relation.rows:
+                _insert(self._connection, relation)
+
+    def run(self, statement: exp.Query) -> Result:
+        """The rows of a statement; a refusal where DuckDB cannot run it."""
+        text, connection = statement.sql(dialect="duckdb"), self._connection
+        outcome = watched(
+            lambda: connection.execute(text).fetchmany(MOST_ROWS + 1),
+            connection.interrupt,
+            timeout=SECONDS,
+        )
+        if outcome.result is None:
+            raise _failure(outcome)
+        if len(outcome.result) > MOST_ROWS:
+            raise refusal(
+                "too_much",
+                f"the result has more than {MOST_ROWS} rows",
+                hint="join released rows on their keys, or take the first ones with LIMIT",
+            )
+        columns = tuple((str(d[0]), str(d[1])) for d in connection.description or ())
+        return Result(columns, tuple(outcome.result))
+
+    def close(self) -> None:
+        """Forget everything."""
+        self._connection.close()
+
+
 def described(statement: exp.Query, relations: Sequence[ReleasedRelation]) -> Result:
     """The columns that a statement would have; a refusal where DuckDB cannot run it."""
-    empty = [ReleasedRelation(one.name, one.columns) for one in relations]
-    return Result(afterwards(statement, empty).columns, ())
+    with closing(ReleasedDatabase(relations)) as database:
+        return Result(database.run(statement).columns, ())
 
 
 def afterwards(statement: exp.Query, relations: Sequence[ReleasedRelation]) -> Result:
     """Run a statement over released relations alone."""
-    with _database(relations) as connection:
-        text = statement.sql(dialect="duckdb")
-        outcome = watched(
-            lambda: connection.execute(text).fetchall(), connection.interrupt, timeout=SECONDS
-        )
-        if outcome.result is None:
-            raise _failure(outcome)
-        columns = tuple((str(d[0]), str(d[1])) for d in connection.description or ())
-        return Result(columns, tuple(outcome.result))
+    with closing(ReleasedDatabase(relations)) as database:
+        database.fill(relations)
+        return database.run(statement)
 
 
-@contextmanager
-def _database(relations: Sequence[ReleasedRelation]) -> Iterator[duckdb.DuckDBPyConnection]:
-    connection = duckdb.connect(config=_SETTINGS)
-    try:
-        for relation in relations:
-            kinds = [
-                exp.ColumnDef(this=identifier(name), kind=exp.DataType.build(kind, "duckdb"))
-                for name, kind in relation.columns
-            ]
-            table = exp.to_table(relation.name)
-            schema = exp.Schema(this=table, expressions=kinds)
-            connection.execute(exp.Create(this=schema, kind="TABLE").sql(dialect="duckdb"))
-            if relation.rows:
-                marks = exp.Tuple(expressions=[exp.Placeholder() for _ in relation.columns])
-                insert = exp.insert(exp.Values(expressions=[marks]), table)
-                connection.executemany(insert.sql(dialect="duckdb"), relation.rows)
-        connection.execute("SET lock_configuration = true")
-        yield connection
-    finally:
-        connection.close()
+def _insert(connection: duckdb.DuckDBPyConnection, relation: ReleasedRelation) -> None:
+    """All rows in one statement, each column as a list of texts: row by row takes seconds."""
+    texts = exp.DataType.build("VARCHAR[]", "duckdb")
+    columns = [
+        exp.cast(exp.Explode(this=exp.cast(exp.Placeholder(), texts)), kind, dialect="duckdb")
+        for _, kind in relation.columns
+    ]
+    insert = exp.insert(exp.select(*columns), exp.to_table(relation.name))
+    values = [list(map(_text, column)) for column in zip(*relation.rows, strict=True)]
+    connection.execute(insert.sql(dialect="duckdb"), values)
+
+
+def _text(value: object) -> str | None:
+    """A value as DuckDB reads it back exactly."""
+    match value:
+        case None:
+            return None
+        case datetime() | date() | time():
+            return value.isoformat()
+        case Decimal():
+            return f"{value:f}"
+    return str(value)
 
 
 def _failure(outcome: Outcome[list[Row]]) -> SqlrsError:

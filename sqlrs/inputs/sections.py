@@ -11,6 +11,7 @@ import re
 import tomllib
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, fields, replace
+from decimal import Decimal
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -186,7 +187,8 @@ def _refuse_unknown(
 def _load(file: Path) -> tuple[str, dict[str, object]]:
     try:
         text = file.read_text(encoding="utf-8")
-        return text, tomllib.loads(text)
+        # Numbers with a point keep the digits that were written.
+        return text, tomllib.loads(text, parse_float=Decimal)
     except OSError as error:
         raise UsageError(f"cannot read {file}: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
