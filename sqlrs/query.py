@@ -7,14 +7,10 @@ SQL: a condition that only the database can read is an opaque, hashable value.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass, field
-from datetime import date, datetime
-from decimal import Decimal
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from sqlrs.catalog import ColumnType, Table
-
-Value = int | str | bool | Decimal | date | datetime
+from sqlrs.catalog import ColumnType, Table, Value
 
 
 @dataclass(frozen=True, order=True)
@@ -51,13 +47,29 @@ class Filter:
 
 
 @dataclass(frozen=True)
+class Weight:
+    """What each row counts: a column of whole numbers from 0 to ``bound``, never null."""
+
+    column: str
+    bound: int
+
+    def __post_init__(self) -> None:
+        if self.bound < 0:
+            raise ValueError("a weight has a bound of 0 or more")
+
+
+@dataclass(frozen=True)
 class Atom:
-    """One occurrence of a table. ``terms`` holds every joined, compared, output and key column."""
+    """One occurrence of a table. ``terms`` holds every joined, compared, output and key column.
+
+    A row counts ``weight`` times, once where there is none.
+    """
 
     alias: str
     table: Table
     terms: tuple[tuple[str, Term], ...]
     filters: tuple[Filter, ...] = ()
+    weight: Weight | None = None
 
     def __post_init__(self) -> None:
         columns = [column for column, _ in self.terms]
@@ -72,11 +84,20 @@ class Atom:
         for condition in self.filters:
             for column in condition.columns:
                 self.table.column(column)
+        if self.weight is not None and self.table.column(self.weight.column).nullable:
+            raise ValueError(f"the weight of {self.alias} may be null")
 
     @cached_property
     def variables(self) -> frozenset[Variable]:
         """The variables x_i of the atom."""
         return frozenset(term for _, term in self.terms if isinstance(term, Variable))
+
+    @cached_property
+    def reads(self) -> frozenset[str]:
+        """The columns of the table that the atom needs, computed ones by their own name."""
+        weight = () if self.weight is None else (self.weight.column,)
+        named = (column for column, _ in self.terms)
+        return frozenset(named).union(weight, *(f.columns for f in self.filters))
 
     @cached_property
     def keys(self) -> tuple[frozenset[Variable], ...]:
@@ -161,7 +182,11 @@ Predicate = Inequality | Comparison | General
 
 @dataclass(frozen=True)
 class Query:
-    """A counting query. ``distinct`` is None for a count of rows, else the output variables o."""
+    """A counting query. ``distinct`` is None for a count of rows, else the output variables o.
+
+    With weights it is a sum: each result counts the product of its rows' weights. Of a DISTINCT
+    query only atoms whose row the output decides have one.
+    """
 
     atoms: tuple[Atom, ...]
     inequalities: frozenset[Inequality] = frozenset()
@@ -197,6 +222,18 @@ class Query:
         )
 
     @cached_property
+    def weighted(self) -> frozenset[int]:
+        """The positions of the atoms whose rows have weights: the query sums their products."""
+        return frozenset(i for i, atom in enumerate(self.atoms) if atom.weight is not None)
+
+    @cached_property
+    def unweighted(self) -> Query:
+        """The count of the same results, each once."""
+        if not self.weighted:
+            return self
+        return replace(self, atoms=tuple(replace(atom, weight=None) for atom in self.atoms))
+
+    @cached_property
     def everything(self) -> frozenset[int]:
         """[n]: the positions of all atoms."""
         return frozenset(range(len(self.atoms)))
@@ -213,6 +250,11 @@ class Query:
         for i in sorted(self.private):
             groups.setdefault(self.atoms[i].table.identity, set()).add(i)
         return tuple(frozenset(group) for group in groups.values())
+
+    @property
+    def tables(self) -> frozenset[Table]:
+        """The tables of the atoms."""
+        return frozenset(atom.table for atom in self.atoms)
 
     @property
     def large_units(self) -> tuple[str, ...]:

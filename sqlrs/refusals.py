@@ -52,11 +52,12 @@ _LANGUAGE = (
     # What is counted.
     Refusal("not_a_count", "0A000", "the query must return exactly one count",
             "select count(*), count(column) or count(DISTINCT column), and nothing else"),
-    Refusal("aggregate", "0A000", "only one count at the top of the query is answered",
-            "count rows with count(*); other aggregates have no bounded sensitivity here"),
-    Refusal("group_by", "0A000", "GROUP BY is not answered",
-            "ask one count for each group with a condition in WHERE; for distinct rows use "
-            "SELECT DISTINCT"),
+    Refusal("aggregate", "0A000", "this aggregate is not answered here",
+            "count, sum and avg are answered, at the top of a statement: sqlrs query, or "
+            "Database.query in Python"),
+    Refusal("group_by", "0A000", "this GROUP BY is not answered here",
+            "sqlrs query, or Database.query in Python, answers counts, sums and averages of groups "
+            "by columns and expressions of known values"),
     Refusal("having", "0A000", "HAVING is not answered here",
             "ask for the count itself and compare the answer"),
     Refusal("order_by", "0A000", "ORDER BY is not answered here",
@@ -68,13 +69,13 @@ _LANGUAGE = (
             "in FROM"),
     Refusal("distinct_expression", "0A000", "only columns can be counted distinct",
             "count distinct columns of the tables"),
-    Refusal("window", "0A000", "window functions are not answered",
-            "express the condition by joins"),
-    Refusal("set_operation", "0A000", "UNION, INTERSECT and EXCEPT are not answered",
+    Refusal("window", "0A000", "window functions over private rows are not answered",
+            "express the condition by joins; over released groups they may stand"),
+    Refusal("set_operation", "0A000", "this set operation is not answered here",
             "ask one count for each branch and add the answers"),
     # FROM.
     Refusal("no_table", "0A000", "the query reads no table", "name a table in FROM"),
-    Refusal("outer_join", "0A000", "outer joins are not answered",
+    Refusal("outer_join", "0A000", "an outer join cannot stand here",
             "count the inner JOIN and add the rows without a partner: all rows of the table less "
             "those WHERE EXISTS (SELECT 1 FROM the other table WHERE the condition of ON)"),
     Refusal("join_form", "0A000", "this kind of join is not answered",
@@ -89,7 +90,7 @@ _LANGUAGE = (
             "write a join for each step"),
     Refusal("locking", "0A000", "FOR UPDATE and FOR SHARE are not answered", "leave it out"),
     # Conditions.
-    Refusal("negated_subquery", "0A000", "NOT EXISTS and NOT IN (SELECT …) are not answered",
+    Refusal("negated_subquery", "0A000", "NOT EXISTS and NOT IN (SELECT …) cannot stand here",
             "count all rows, less the rows WHERE EXISTS (…)"),
     Refusal("subquery", "0A000", "a subquery cannot stand here",
             "EXISTS (…) and column IN (SELECT …) may stand in WHERE, joined by AND only"),
@@ -116,6 +117,25 @@ _LANGUAGE = (
     Refusal("parameter", "0A000", "parameters are not answered", "write the value itself"),
     Refusal("unsupported", "0A000", "this is outside the language",
             "see the SQL reference for what is answered"),
+)  # fmt: skip
+
+_GROUPS = (
+    Refusal("not_grouped", "42803", "this is neither grouped by nor inside an aggregate",
+            "name it in GROUP BY, or aggregate it"),
+    Refusal("unknown_domain", "0A000",
+            "the groups cannot be told without a look at the private rows",
+            "group by a column of a public table, or say in WHERE which values there are: key IN "
+            "(…), key BETWEEN … AND … for whole numbers and dates; CASE with constants has known "
+            "values too; the owner can declare those of a column under [domain]"),
+    Refusal("too_many_groups", "54000", "there are more groups than are answered at once",
+            "narrow the keys with IN (…) or BETWEEN in WHERE, or group by fewer of them; the owner "
+            "can raise max_groups"),
+)  # fmt: skip
+
+_SUMS = (
+    Refusal("unknown_bounds", "0A000", "nothing says between what the summed values lie",
+            "sum least(greatest(column, low), high) with two numbers; or the owner declares "
+            "[bounds] of the column, or a CHECK of the table says it"),
 )  # fmt: skip
 
 _SIZE = (
@@ -158,6 +178,8 @@ _OWNER = (
 
 CHAPTERS: dict[str, tuple[Refusal, ...]] = {
     "the language": _LANGUAGE,
+    "groups": _GROUPS,
+    "sums": _SUMS,
     "the size of the query": _SIZE,
     "the proxy": _PROXY,
     "the owner's comparison of sensitivities": _OWNER,

@@ -16,15 +16,18 @@ from sqlrs.inputs import arguments
 from sqlrs.query import Query
 
 
-def compile_query(sql: str, catalog: Catalog, *, as_rows: bool = False) -> Query | Contradiction:
+def compile_query(
+    sql: str, catalog: Catalog, *, as_rows: bool = False, parameters: tuple[str, ...] = ()
+) -> Query | Contradiction:
     """What the analyst's SQL asks for, or a QueryRefused that says what is outside the language.
 
     ``as_rows``: the answer is shown as rows, so HAVING, LIMIT and OFFSET may leave none.
+    ``parameters``: the types of $1, $2, …, whose values are not known.
     """
     arguments.text("the query", sql)
     try:
         with bounded():
-            return _compiled(sql, catalog, as_rows)
+            return _compiled(sql, catalog, as_rows, parameters)
     except RecursionError:
         # A long chain of common table expressions is not deep anywhere in the text.
         raise Source(sql, catalog.dialect, ()).refusal("too_complex") from None
@@ -33,9 +36,11 @@ def compile_query(sql: str, catalog: Catalog, *, as_rows: bool = False) -> Query
         raise whole.refusal("too_complex", Span(0, len(sql)), TOO_MANY_STEPS) from None
 
 
-def _compiled(sql: str, catalog: Catalog, as_rows: bool) -> Query | Contradiction:
+def _compiled(
+    sql: str, catalog: Catalog, as_rows: bool, parameters: tuple[str, ...]
+) -> Query | Contradiction:
     """The stages in their order: each refuses, or hands what it made to the next."""
-    source = read_source(sql, catalog.dialect)  # the words of the text, and where they stand
+    source = read_source(sql, catalog.dialect, parameters)  # the words, and where they stand
     tree = parse(source)  # one SELECT
     select = understand(tree, source, catalog)  # every node is in the grammar, every word in a node
     if not as_rows:

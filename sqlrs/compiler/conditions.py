@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from sqlrs.catalog import ColumnType, Family
 from sqlrs.compiler.complexity import swap
+from sqlrs.compiler.function_parameters import is_parameter
 from sqlrs.dialects.base import Dialect
 from sqlrs.query import General
 from sqlrs.values import is_wide
@@ -260,7 +261,12 @@ def _never_fails(node: exp.Expr, type_of: TypeOf) -> bool:
 
 
 def is_constant(node: exp.Expr) -> bool:
-    """Whether it is a typed literal such as DATE '2026-01-31', which is read once, for no row."""
+    """Whether it is a typed literal such as DATE '2026-01-31', which is read once, for no row.
+
+    So is a parameter, which has its type already.
+    """
+    if is_parameter(node):
+        return True
     if type(node) is not exp.Cast or not isinstance(node.this, exp.Literal):
         return False
     form = _MOMENTS.get(node.to.this) if not node.to.expressions else None

@@ -23,22 +23,42 @@ _WORDS = frozenset(
     select similar_to then trailing true unknown using when where with
     """.split()  # noqa: SIM905
 )
+# Those of a statement around its counts.
+_STATEMENT_WORDS = frozenset(
+    """
+    asc by current_row desc except fetch filter first following full group group_by having intersect
+    last left limit next nulls offset only order order_by outer over partition partition_by
+    preceding range right row rows unbounded union
+    """.split()  # noqa: SIM905
+)
 _VALUES = frozenset({TokenType.STRING, TokenType.NUMBER, TokenType.IDENTIFIER})
 # Further words of types: TIMESTAMP WITH TIME ZONE.
 _TYPE_WORDS = frozenset({"time", "zone", "without"})
 _SYMBOLS = frozenset("( ) [ ] , . ; * + - / % = <> != < > <= >= || :: ~~".split())  # noqa: SIM905
 
 
-def check_coverage(tree: exp.Expr, source: Source, end: int | None = None) -> None:
-    """Refuse the first word of the text, up to ``end``, that no node of the tree accounts for."""
+def check_coverage(
+    tree: exp.Expr, source: Source, end: int | None = None, *, statement: bool = False
+) -> None:
+    """Refuse the first word of the text, up to ``end``, that no node of the tree accounts for.
+
+    In a ``statement`` stand groups, orders and windows too.
+    """
     tokens = [token for token in source.tokens if end is None or token.start < end]
     nodes = list(tree.walk())
+    words = _WORDS | _STATEMENT_WORDS | _calls(nodes) if statement else _WORDS
     claimed = {node.meta["start"] for node in nodes if "start" in node.meta}
     units = {node.name.lower() for node in nodes if isinstance(node, exp.Var)}
     has_types = any(isinstance(node, exp.DataType) for node in nodes)
     before: Token | None = None
     for token in tokens:
-        known = token.start in claimed or _adds_nothing(token, before, units, has_types, source)
+        known = (
+            token.start in claimed
+            or _word_of(token) in words
+            or _adds_nothing(token, before, units, has_types, source)
+            # The number behind it is in the tree, and so is the parameter.
+            or (token.token_type is TokenType.PARAMETER and bool(source.parameters))
+        )
         if not known or _is_glued(token, before):
             raise source.refusal("not_understood", span_of(token))
         before = token
@@ -46,6 +66,17 @@ def check_coverage(tree: exp.Expr, source: Source, end: int | None = None) -> No
     if len(stars) != sum(isinstance(node, exp.Star | exp.Mul) for node in nodes):
         place = span_of(stars[-1]) if stars else None
         raise source.refusal("not_understood", place)
+
+
+def _calls(nodes: list[exp.Expr]) -> frozenset[str]:
+    """The names of the functions in the tree; those of aggregates have no place of their own."""
+    functions = (node for node in nodes if isinstance(node, exp.AggFunc))
+    return frozenset(name.lower() for one in functions for name in one.sql_names())
+
+
+def _word_of(token: Token) -> str | None:
+    """A keyword in lower case; None for a value, or a name in quotes."""
+    return None if token.token_type in _VALUES else token.text.lower().replace(" ", "_")
 
 
 def _adds_nothing(
@@ -58,7 +89,7 @@ def _adds_nothing(
     if not word[:1].isalpha():
         return _is_known_symbol(token, source)
     dialect = dialect_named(source.dialect)
-    if word in _WORDS or word in units or word in FORM_WORDS[source.dialect]:
+    if word in units or word in FORM_WORDS[source.dialect]:
         return True
     is_type = token.token_type in Parser.TYPE_TOKENS and word in dialect.type_words
     return has_types and (is_type or word in _TYPE_WORDS)

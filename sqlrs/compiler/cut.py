@@ -7,6 +7,7 @@ nothing and never meets a private row.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -14,16 +15,17 @@ from enum import IntEnum
 from sqlglot import exp
 
 from sqlrs.catalog import Catalog, Table
+from sqlrs.compiler.aggregates import is_aggregate, split_aggregate
 from sqlrs.compiler.names import find_table, fold
+from sqlrs.compiler.output_names import name_outputs
+from sqlrs.compiler.released_select import AFTER, ReleasedSelect, normal
 from sqlrs.compiler.source import Source
 from sqlrs.effort import spend
 
-_AGGREGATES = (exp.Count, exp.CountIf, exp.Sum, exp.Avg)
-_AFTER = ("having", "order", "qualify")
 _STEPS_PER_SELECT = 20
 _NESTED = "an aggregate cannot stand inside another one"
 _GROUP_FORM = "ROLLUP, CUBE and GROUPING SETS are not answered"
-_NOT_GROUPED = "this is neither grouped by nor inside an aggregate"
+_OWN_NAME = re.compile(r"(released|public)_\d+", re.ASCII | re.IGNORECASE)
 
 
 class Holds(IntEnum):
@@ -38,8 +40,10 @@ class Holds(IntEnum):
 class Below:
     """One cut: rows of ``select`` (FROM and WHERE), grouped by the keys, aggregated.
 
-    Its relation is called ``name``; the keys are its columns k0, k1, …, the aggregates a0, a1, ….
-    ``same``: expressions that must mean the same as the key of that number.
+    Its relation is called ``name``; the keys are its columns k0, k1, …, the aggregates a0, a1, …:
+    counts and sums, perhaps with FILTER.
+    ``same``: expressions that must mean the same as the key of that number. ``aliases``: names of
+    outputs that keys were given by; where a column of FROM has the name too, it must be the same.
     """
 
     name: str
@@ -47,11 +51,12 @@ class Below:
     keys: tuple[exp.Expr, ...]
     aggregates: tuple[exp.Expr, ...]
     same: tuple[tuple[exp.Expr, int], ...] = ()
+    aliases: tuple[tuple[exp.Column, int], ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
 class Cut:
-    """A statement over the relations of ``belows`` and public tables, and the tables it names."""
+    """A statement over the relations of ``belows`` and public tables: public_0, public_1, …."""
 
     above: exp.Query
     belows: tuple[Below, ...]
@@ -69,9 +74,11 @@ def cut(statement: exp.Query, catalog: Catalog, source: Source) -> Cut:
             "not_a_count", selected.expressions[0], "rows of private tables are not shown"
         )
     cutter.drop_rows(above)
+    public = cutter.rename_public(above)
+    name_outputs(above, source.dialect)
     root = above.this
     root.pop()
-    return Cut(root, tuple(cutter.belows), tuple(cutter.public.values()))
+    return Cut(root, tuple(cutter.belows), public)
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +98,7 @@ class _Cutter:
     catalog: Catalog
     source: Source
     belows: list[Below] = field(default_factory=list)
-    public: dict[tuple[str | None, str], Table] = field(default_factory=dict)
+    _public: list[tuple[exp.Table, Table]] = field(default_factory=list)
     _rows: list[exp.CTE] = field(default_factory=list)
 
     def query(self, tree: exp.Expr, known: _Known) -> Holds:
@@ -115,6 +122,27 @@ class _Cutter:
             if isinstance(clause, exp.With) and not clause.expressions:
                 clause.pop()
 
+    def rename_public(self, tree: exp.Expr) -> tuple[Table, ...]:
+        """Give the public tables that are left above names of their own, without schemas."""
+        numbers: dict[tuple[str | None, str], int] = {}
+        kept: list[Table] = []
+        left = set(map(id, tree.find_all(exp.Table)))
+        for item, entry in self._public:
+            if id(item) not in left:
+                continue
+            if entry.identity not in numbers:
+                numbers[entry.identity] = len(kept)
+                kept.append(entry)
+            if item.args.get("alias") is None:
+                item.set("alias", exp.TableAlias(this=item.this.copy()))
+            elif item.args["alias"].this is None:
+                item.args["alias"].set("this", item.this.copy())
+            item.set("this", exp.to_identifier(f"public_{numbers[entry.identity]}"))
+            item.set("db", None)
+        for column in tree.find_all(exp.Column):
+            column.set("db", None)
+        return tuple(kept)
+
     def _common_tables(self, tree: exp.Expr, known: _Known) -> _Known:
         clause = tree.args.get("with_")
         if clause is None:
@@ -129,6 +157,8 @@ class _Cutter:
             if kind is Holds.PRIVATE:
                 self._rows.append(cte)
             name = fold(cte.args["alias"].this, self.source.dialect)
+            if _OWN_NAME.match(name):
+                raise self.source.refusal("unsupported_name", cte.args["alias"])
             inside[name] = _Common(kind, written, dict(inside))
         return inside
 
@@ -178,7 +208,7 @@ class _Cutter:
         if isinstance(entry, Table):
             if entry.private:
                 return Holds.PRIVATE
-            self.public[entry.identity] = entry
+            self._public.append((item, entry))
             return Holds.PUBLIC
         # A view is read where it stands, by the compiler: it holds rows.
         return Holds.PRIVATE
@@ -191,14 +221,13 @@ class _Cutter:
 
     def _cut(self, select: exp.Select, aggregates: list[exp.Expr], known: _Known) -> None:
         name = f"released_{len(self.belows)}"
-        for aggregate in aggregates:
-            self._check_aggregate(aggregate)
-        keys = self._keys(select)
-        released = _Released(name, self.source)
+        splits = [(one, split_aggregate(one, self.source)) for one in aggregates]
+        keys, aliases = self._keys(select)
+        released = ReleasedSelect(name, self.source)
         for key in keys:
             released.key(key)
-        for aggregate in aggregates:
-            released.aggregate(aggregate)
+        for aggregate, split in splits:
+            released.aggregate(aggregate, split)
         rows = exp.Select(
             from_=select.args["from_"].copy(),
             joins=[join.copy() for join in select.args.get("joins") or ()],
@@ -206,41 +235,37 @@ class _Cutter:
         )
         rows.set("with_", _common_tables_of(rows, known, self.source.dialect))
         released.take(select)
-        self.belows.append(
-            Below(name, rows, tuple(keys), tuple(released.aggregates), tuple(released.same))
-        )
+        aggregated, same = tuple(released.aggregates), tuple(released.same)
+        self.belows.append(Below(name, rows, tuple(keys), aggregated, same, tuple(aliases)))
 
-    def _check_aggregate(self, aggregate: exp.Expr) -> None:
-        call = aggregate.this if isinstance(aggregate, exp.Filter) else aggregate
-        if not isinstance(call, _AGGREGATES):
-            raise self.source.refusal("aggregate", aggregate)
-        if any(map(_aggregating, call.iter_expressions())):
-            raise self.source.refusal("aggregate", aggregate, _NESTED)
-
-    def _keys(self, select: exp.Select) -> list[exp.Expr]:
+    def _keys(self, select: exp.Select) -> tuple[list[exp.Expr], list[tuple[exp.Column, int]]]:
         """The expressions of GROUP BY; a position or an alias means what is selected there."""
         group = select.args.get("group")
         if group is None:
-            return []
+            return [], []
         for form in ("rollup", "cube", "grouping_sets", "totals"):
             if group.args.get(form):
                 raise self.source.refusal("group_by", group, _GROUP_FORM)
         if group.args.get("all"):
-            return [e.unalias().copy() for e in select.expressions if not _aggregating(e)]
+            return [e.unalias().copy() for e in select.expressions if not _aggregating(e)], []
         named = {
             fold(e.args["alias"], self.source.dialect): e.this
             for e in select.expressions
             if isinstance(e, exp.Alias)
         }
         keys: dict[exp.Expr, exp.Expr] = {}
+        aliases: list[tuple[exp.Column, int]] = []
         for written in group.expressions:
             key = self._meant(written.unnest(), select, named).unnest()
             if isinstance(key, exp.Rollup | exp.Cube | exp.GroupingSets):
                 raise self.source.refusal("group_by", key, _GROUP_FORM)
             if _aggregating(key):
                 raise self.source.refusal("aggregate", written, _NESTED)
-            keys.setdefault(normal(key, self.source.dialect, bare=False), key.copy())
-        return list(keys.values())
+            meaning = normal(key, self.source.dialect, bare=False)
+            keys.setdefault(meaning, key.copy())
+            if isinstance(written.unnest(), exp.Column) and not written.unnest().table:
+                aliases.append((written.unnest().copy(), list(keys).index(meaning)))
+        return list(keys.values()), aliases
 
     def _meant(
         self, written: exp.Expr, select: exp.Select, named: Mapping[str, exp.Expr]
@@ -253,111 +278,10 @@ class _Cutter:
             return chosen
         if isinstance(written, exp.Column) and not written.table:
             name = fold(written.this, self.source.dialect)
-            # A column of FROM goes before an alias in both engines; the compiler finds it there.
-            if name in named and not isinstance(named[name], exp.Column):
+            # A column of FROM would go before it; whether there is one, the compiler finds out.
+            if name in named:
                 return named[name]
         return written
-
-
-@dataclass(eq=False)
-class _Released:
-    """The relation of one cut, and the SELECT that goes on over it."""
-
-    name: str
-    source: Source
-    aggregates: dict[exp.Expr, None] = field(default_factory=dict)
-    same: list[tuple[exp.Expr, int]] = field(default_factory=list)
-    _places: dict[exp.Expr, exp.Column] = field(default_factory=dict)
-    _bare: dict[exp.Expr, int] = field(default_factory=dict)
-
-    def key(self, key: exp.Expr) -> None:
-        """One more key column."""
-        number = len(self._bare)
-        self._places[self._normal(key)] = exp.column(f"k{number}", table=self.name)
-        self._bare.setdefault(self._normal(key, bare=True), number)
-
-    def aggregate(self, aggregate: exp.Expr) -> None:
-        """One more aggregate column, if it is not there yet."""
-        form = self._normal(aggregate)
-        if form not in self._places:
-            self._places[form] = exp.column(f"a{len(self.aggregates)}", table=self.name)
-            self.aggregates[aggregate.copy()] = None
-
-    def take(self, select: exp.Select) -> None:
-        """Let the SELECT read this relation in place of the rows."""
-        names = set()
-        for part in [*select.expressions]:
-            if isinstance(part, exp.Star) or (
-                isinstance(part, exp.Column) and isinstance(part.this, exp.Star)
-            ):
-                raise self.source.refusal("group_by", part, _NOT_GROUPED)
-            shown = part if isinstance(part, exp.Alias) else self._named(part)
-            if shown is not part:
-                part.replace(shown)
-            names.add(fold(shown.args["alias"], self.source.dialect))
-            self._replace(shown.this, frozenset())
-        for clause in _AFTER:
-            if select.args.get(clause):
-                for part in [*select.args[clause].iter_expressions()]:
-                    self._replace(part, frozenset(names if clause == "order" else ()))
-        having = select.args.get("having")
-        select.set("where", exp.Where(this=having.this) if having else None)
-        for gone in ("having", "group", "joins", "with_"):
-            select.set(gone, None)
-        select.set("from_", exp.From(this=exp.to_table(self.name)))
-
-    def _named(self, part: exp.Expr) -> exp.Expr:
-        """An output under the name that the engine would give it."""
-        name = part.name if isinstance(part, exp.Column) else part.sql(self.source.dialect)
-        return exp.alias_(part.copy(), name, quoted=True)
-
-    def _replace(self, tree: exp.Expr, aliases: frozenset[str]) -> None:
-        """Put columns of the relation in the place of keys and aggregates; nothing else may stay.
-
-        ``aliases`` are names of outputs, which go before columns here.
-        """
-        pending = [tree]
-        while pending:
-            node = pending.pop()
-            bare = isinstance(node, exp.Column) and not node.table
-            if bare and fold(node.this, self.source.dialect) in aliases:
-                continue
-            place = self._place(node)
-            if place is not None:
-                node.replace(place)
-            elif isinstance(node, exp.Column):
-                raise self.source.refusal("group_by", node, _NOT_GROUPED)
-            elif not isinstance(node, exp.Query):
-                pending += list(node.iter_expressions())
-
-    def _place(self, node: exp.Expr) -> exp.Column | None:
-        found = self._places.get(self._normal(node))
-        if found is not None:
-            return found.copy()
-        number = self._bare.get(self._normal(node, bare=True))
-        if number is None:
-            return None
-        # The same but for the table's name before a column: what it means is looked up later.
-        self.same.append((node.copy(), number))
-        return exp.column(f"k{number}", table=self.name)
-
-    def _normal(self, tree: exp.Expr, *, bare: bool = False) -> exp.Expr:
-        return normal(tree, self.source.dialect, bare=bare)
-
-
-def normal(tree: exp.Expr, dialect: str, *, bare: bool) -> exp.Expr:
-    """A copy in which every spelling of a name is the same; ``bare`` without tables' names."""
-    tree = tree.unnest().copy()
-    for column in [tree, *tree.find_all(exp.Column)]:
-        if isinstance(column, exp.Column) and isinstance(column.this, exp.Identifier):
-            for part in ("this", "table", "db"):
-                name = column.args.get(part)
-                if name is not None:
-                    folded = exp.to_identifier(fold(name, dialect), quoted=True)
-                    column.set(part, None if bare and part != "this" else folded)
-    for node in tree.walk():
-        node.comments = None
-    return tree
 
 
 def _common_tables_of(rows: exp.Select, known: _Known, dialect: str) -> exp.With | None:
@@ -391,7 +315,7 @@ def _joined(item: exp.Expr) -> Iterator[exp.Expr]:
 
 def _subqueries(select: exp.Select, clauses: tuple[str, ...]) -> Iterator[exp.Query]:
     """Queries inside what is selected, what follows it, and further clauses."""
-    places = [*select.expressions, *(select.args.get(name) for name in (*clauses, *_AFTER))]
+    places = [*select.expressions, *(select.args.get(name) for name in (*clauses, *AFTER))]
     pending = [place for place in places if place is not None]
     while pending:
         node = pending.pop()
@@ -403,7 +327,7 @@ def _subqueries(select: exp.Select, clauses: tuple[str, ...]) -> Iterator[exp.Qu
 
 def _own_aggregates(select: exp.Select) -> Iterator[exp.Expr]:
     """The aggregates of this SELECT itself, in the order of the text."""
-    for part in (*select.expressions, *(select.args.get(name) for name in _AFTER)):
+    for part in (*select.expressions, *(select.args.get(name) for name in AFTER)):
         if part is not None:
             yield from _aggregates_in(part)
 
@@ -414,11 +338,14 @@ def _aggregates_in(tree: exp.Expr) -> Iterator[exp.Expr]:
             return
         case exp.Window():
             # A window function works on groups that are there already: only its inputs aggregate.
-            call = tree.this.this if isinstance(tree.this, exp.Filter) else tree.this
-            around = [part for part in tree.iter_expressions() if part is not tree.this]
+            call: exp.Expr = tree.this
+            around: list[exp.Expr] = [part for part in tree.iter_expressions() if part is not call]
+            while isinstance(call, exp.Filter | exp.IgnoreNulls | exp.RespectNulls):
+                around += [part for part in call.iter_expressions() if part is not call.this]
+                call = call.this
             for part in [*call.iter_expressions(), *around]:
                 yield from _aggregates_in(part)
-        case exp.Filter() | exp.AggFunc():
+        case _ if is_aggregate(tree):
             yield tree
         case _:
             for part in tree.iter_expressions():

@@ -8,9 +8,9 @@ from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
 
-from sqlrs.catalog import ColumnType, Family
+from sqlrs.catalog import ColumnType, Family, Value
 from sqlrs.effort import spend
-from sqlrs.query import Comparison, Constant, Term, Value, Variable
+from sqlrs.query import Comparison, Constant, Term, Variable
 from sqlrs.values import values_of
 
 _EPOCH = datetime(1970, 1, 1)

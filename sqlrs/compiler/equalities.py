@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 
-from sqlrs.catalog import ColumnType, Family
+from sqlrs.catalog import ColumnType, Family, Value
 from sqlrs.compiler.conditions import Reference
-from sqlrs.query import Constant, Term, Value, Variable
+from sqlrs.query import Constant, Term, Variable
 from sqlrs.values import values_of
 
 

@@ -26,12 +26,16 @@ class FlatQuery:
     """The count over a join of tables under conditions whose columns name an occurrence.
 
     ``distinct`` is None for a count of rows, else the expressions whose values are counted once.
+    ``keys`` are what the results are grouped by, ``weight`` what is summed over them. Columns that
+    an outer join leaves empty are NULL in all of these.
     """
 
     occurrences: tuple[Occurrence, ...]
     conditions: tuple[exp.Expr, ...]
     distinct: tuple[exp.Expr, ...] | None
     source: Source
+    keys: tuple[exp.Expr, ...] = ()
+    weight: exp.Expr | None = None
 
 
 def conjuncts(condition: exp.Expr) -> Iterator[exp.Expr]:

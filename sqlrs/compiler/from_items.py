@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from sqlglot import exp
 
+from sqlrs.catalog import ColumnType
 from sqlrs.compiler.flat import operand, stand_at
 from sqlrs.compiler.names import Relation, fold
 from sqlrs.compiler.source import Source
 from sqlrs.dialects import dialect_named
+from sqlrs.trees.constants import data_type
 
 Columns = tuple[tuple[str | None, exp.Expr], ...]
 """Columns by folded name, each an expression over the columns of the flat query."""
@@ -55,9 +58,12 @@ def alias_name(alias: exp.Expr | None, source: Source) -> str | None:
 
 
 def joined(
-    left: FromItem, right: FromItem, join: exp.Join, source: Source
+    left: FromItem, right: FromItem, join: exp.Join, source: Source, *, right_stays: bool = False
 ) -> tuple[FromItem, list[exp.Expr]]:
-    """Both sides as one item, and the equalities that USING or NATURAL stand for."""
+    """Both sides as one item, and the equalities that USING or NATURAL stand for.
+
+    Their common columns are those of the left side, or of the right one where that ``stays``.
+    """
     if join.args.get("method") == "NATURAL":
         places: dict[str, exp.Expr] = dict.fromkeys(_shared(left, right, join, source), join)
     else:
@@ -70,12 +76,28 @@ def joined(
         span = source.span(place)
         stand_at(equality, span.start, span.end - 1)
         equalities.append(equality)
-        first.append((name, one))
-    visible = left.visible
+        first.append((name, other if right_stays else one))
+    common = dict(first)
+    visible = tuple((name, common.get(name, value)) for name, value in left.visible)
     if dialect_named(source.dialect).common_columns_first:
         visible = (*first, *(column for column in visible if column[0] not in places))
     rest = tuple(column for column in right.visible if column[0] not in places)
     return FromItem(left.relations + right.relations, visible + rest), equalities
+
+
+def without_rows(item: FromItem, types: Callable[[exp.Expr], ColumnType | None]) -> FromItem:
+    """The item as an outer join shows it beside rows without a partner: NULL everywhere."""
+
+    def empty(columns: Columns) -> Columns:
+        return tuple((name, _null(types(value))) for name, value in columns)
+
+    relations = tuple(Relation(one.alias, empty(one.columns), one.schema) for one in item.relations)
+    return FromItem(relations, empty(item.visible))
+
+
+def _null(kind: ColumnType | None) -> exp.Expr:
+    # With its type: which function of several is called depends on it.
+    return exp.Null() if kind is None else exp.cast(exp.Null(), data_type(kind))
 
 
 def _shared(left: FromItem, right: FromItem, join: exp.Join, source: Source) -> list[str]:

@@ -6,10 +6,13 @@ what is not listed here is refused, whatever a future parser may add.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
 from sqlrs.catalog import Catalog
+from sqlrs.compiler.function_parameters import is_parameter
 from sqlrs.compiler.functions import FUNCTIONS, SPECIAL_FORMS, VOLATILE_NAMES, VOLATILE_NODES
 from sqlrs.compiler.hints import instead_of, instead_of_join
 from sqlrs.compiler.literals import is_invalid, is_literal
@@ -101,6 +104,8 @@ _NODES: dict[type[exp.Expr], frozenset[str]] = {
     exp.DataType: frozenset({"this", "expressions"}),
     exp.DataTypeParam: _UNARY,
 }
+_OUTER = _NODES | {exp.Join: _NODES[exp.Join] | {"side"}}
+_UNION = frozenset({"with_", "this", "expression"})
 _CAST_TYPES = (
     exp.DataType.INTEGER_TYPES
     | exp.DataType.REAL_TYPES
@@ -178,11 +183,17 @@ _REFUSED_ARGUMENTS: dict[tuple[type[exp.Expr], str], str] = {
 }
 
 
-def check_grammar(tree: exp.Expr, source: Source, catalog: Catalog) -> None:
-    """Refuse the first node of the tree, in the text's order, that is outside the language."""
+def check_grammar(tree: exp.Expr, source: Source, catalog: Catalog, *, sums: bool = False) -> None:
+    """Refuse the first node of the tree, in the text's order, that is outside the language.
+
+    ``sums``: what makes a query a sum of counts, outer joins and UNION ALL, is inside.
+    """
     for node in tree.walk(bfs=False):
+        if sums and isinstance(node, exp.Union):
+            _check_union(node, source)
+            continue
         _check_node(node, source, catalog)
-        _check_arguments(node, source)
+        _check_arguments(node, source, _OUTER if sums else _NODES)
         _check_form(node, source)
 
 
@@ -196,6 +207,8 @@ def written_name(node: exp.Expr, source: Source) -> str:
 
 def _check_node(node: exp.Expr, source: Source, catalog: Catalog) -> None:
     kind = type(node)
+    if kind is exp.Parameter and source.parameters and is_parameter(node.parent or node):
+        return
     name = _called(node, source)
     if _may_call(name, node, catalog) or (kind in _NODES and (not name or name in _OWN_NAMES)):
         return
@@ -253,8 +266,15 @@ def _set_arguments(node: exp.Expr) -> set[str]:
     return {name for name, value in node.args.items() if value not in (None, False, [])}
 
 
-def _check_arguments(node: exp.Expr, source: Source) -> None:
-    allowed = _NODES.get(type(node))
+def _check_union(node: exp.Union, source: Source) -> None:
+    if node.args.get("distinct") or _set_arguments(node) - _UNION:
+        raise source.refusal("set_operation", node, hint=instead_of(node))
+
+
+def _check_arguments(
+    node: exp.Expr, source: Source, nodes: Mapping[type[exp.Expr], frozenset[str]]
+) -> None:
+    allowed = nodes.get(type(node))
     if allowed is None:
         return
     for name, value in node.args.items():
@@ -275,7 +295,7 @@ def _check_form(node: exp.Expr, source: Source) -> None:
         case exp.TryCast() if not dialect_named(source.dialect).try_cast:
             title = dialect_named(source.dialect).title
             raise source.refusal("unknown_function", node, f"there is no TRY_CAST in {title}")
-        case exp.Cast() if not _is_known_type(node.to):
+        case exp.Cast() if not known_type(node.to):
             raise source.refusal("unsupported", node, "a cast to this type is not understood")
         case exp.Cast() if is_invalid(node):
             message = f"the text cannot be read as {node.to.sql(source.dialect)}"
@@ -314,7 +334,8 @@ def _check_condition(node: exp.Expr, source: Source) -> None:
             raise source.refusal("ambiguous_condition", node)
 
 
-def _is_known_type(target: exp.DataType) -> bool:
+def known_type(target: exp.DataType) -> bool:
+    """Whether a cast may name this type."""
     return target.this in _CAST_TYPES and (
         not target.expressions or target.this in _TYPES_WITH_PARAMETERS
     )
@@ -334,8 +355,13 @@ def _is_literal_array(node: exp.Expr) -> bool:
 
 def _check_join(join: exp.Join, source: Source) -> None:
     kind, method = join.args.get("kind"), join.args.get("method")
-    if kind == "OUTER":
+    side = join.args.get("side")
+    if kind == "OUTER" and not side:
         raise source.refusal("outer_join", join)
+    if side in ("LEFT", "RIGHT", "FULL") and kind in (None, "", "OUTER"):
+        kind = "INNER"
+    elif side:
+        raise source.refusal("join_form", join, hint=instead_of_join(join))
     if kind not in (None, "", "INNER", "CROSS") or method not in (None, "", "NATURAL"):
         raise source.refusal("join_form", join, hint=instead_of_join(join))
     conditions = sum(map(bool, (join.args.get("on"), join.args.get("using"), method)))

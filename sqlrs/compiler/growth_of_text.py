@@ -62,6 +62,18 @@ def check_growth(conditions: Iterable[exp.Expr], source: Source) -> None:
             raise source.refusal("text_growth", condition)
 
 
+def growth(tree: exp.Expr, source: Source) -> Length:
+    """How long the texts are together that a SELECT builds, its subqueries in FROM aside."""
+    total, pending = Length(0, 0), list(tree.iter_expressions())
+    while pending:
+        node = pending.pop()
+        if _builds(node):
+            total += _length(node, source)
+        elif not isinstance(node, exp.Query):
+            pending += list(node.iter_expressions())
+    return total
+
+
 def _check_alone(call: exp.Expr, source: Source) -> None:
     """Refuse a declared function among others of which each could multiply a text."""
     hint = "a function that the owner declared is given columns and values as they are"

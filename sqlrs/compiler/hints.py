@@ -31,6 +31,8 @@ _SET_OPERATIONS: dict[tuple[type[exp.Expr], bool], str] = {
 def instead_of(node: exp.Expr) -> str | None:
     """What to write instead of a construct that is refused; None leaves the usual hint."""
     match node:
+        case exp.Avg() | exp.Sum() if _compared(node.find_ancestor(exp.Subquery)):
+            return "release that number first, then ask with it as a constant"
         case exp.CountIf():
             return "put the condition into WHERE: SELECT count(*) FROM … WHERE condition"
         case exp.Filter() if isinstance(node.this, exp.Count):
@@ -48,6 +50,13 @@ def instead_of(node: exp.Expr) -> str | None:
         case exp.Pow():
             return "write power(x, y)"
     return None
+
+
+def _compared(subquery: exp.Expr | None) -> bool:
+    """Whether a subquery is one side of a comparison."""
+    return subquery is not None and isinstance(
+        subquery.parent, exp.EQ | exp.NEQ | exp.GT | exp.GTE | exp.LT | exp.LTE
+    )
 
 
 def instead_of_join(join: exp.Join) -> str | None:

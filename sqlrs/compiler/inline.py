@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 
 from sqlglot import exp
 
-from sqlrs.catalog import Catalog, View
+from sqlrs.catalog import Catalog, ColumnType, View
+from sqlrs.compiler.alternatives import Choices, every
 from sqlrs.compiler.complexity import spend_on, swap
+from sqlrs.compiler.conditions import as_column, reference
+from sqlrs.compiler.cut import Below
 from sqlrs.compiler.flat import (
     FlatQuery,
     Occurrence,
@@ -19,9 +23,18 @@ from sqlrs.compiler.flat import (
     operand,
     stand_at,
 )
-from sqlrs.compiler.from_items import Columns, FromItem, alias_name, joined, named, renamed
-from sqlrs.compiler.hints import instead_of_negation, instead_of_selected
+from sqlrs.compiler.from_items import (
+    Columns,
+    FromItem,
+    alias_name,
+    joined,
+    named,
+    renamed,
+    without_rows,
+)
+from sqlrs.compiler.hints import instead_of, instead_of_negation, instead_of_selected
 from sqlrs.compiler.literals import is_literal
+from sqlrs.compiler.missing_values import decided, is_missing
 from sqlrs.compiler.names import Relation, Scope, find_table, fold, fold_stored, home_of, qualifiers
 from sqlrs.compiler.source import Source
 from sqlrs.compiler.understand import Understood, read_select
@@ -55,6 +68,30 @@ class _Place:
     views: frozenset[tuple[str | None, str]] = frozenset()
 
 
+class _Role(Enum):
+    """What becomes of a side of an outer join in one part of it."""
+
+    SHOWN = 1
+    PARTNER = 2  # there must be one: its columns are NULL outside the join's own condition
+    ABSENT = 3
+
+
+@dataclass(frozen=True)
+class _Part:
+    coefficient: int
+    left: _Role = _Role.SHOWN
+    right: _Role = _Role.SHOWN
+
+
+_LEFT = (_Part(1, right=_Role.ABSENT), _Part(-1, right=_Role.PARTNER))
+_RIGHT = (_Part(1, left=_Role.ABSENT), _Part(-1, left=_Role.PARTNER))
+_OUTER = {
+    "LEFT": (_Part(1), *_LEFT),
+    "RIGHT": (_Part(1), *_RIGHT),
+    "FULL": (_Part(1), *_LEFT, *_RIGHT),
+}
+
+
 @dataclass(frozen=True, eq=False)
 class _Body:
     """FROM and WHERE of a SELECT; ``distinct`` comes from a single DISTINCT derived table."""
@@ -68,6 +105,26 @@ def inline(select: Understood, catalog: Catalog) -> FlatQuery:
     return _Inliner(catalog, select.source).count(select.tree)
 
 
+def inline_aggregate(
+    below: Below, aggregate: exp.Expr, catalog: Catalog, source: Source
+) -> list[tuple[int, FlatQuery]]:
+    """An aggregate of a cut as a signed sum, each part taken apart; or a refusal."""
+
+    def read(choices: Choices) -> FlatQuery:
+        inliner = _Inliner(catalog, source, choices=choices)
+        return inliner.aggregate(below, aggregate)
+
+    found = every(read)
+    for _, flat in found if len(found) > 1 else ():
+        if flat.distinct is not None:
+            raise source.refusal(
+                "distinct",
+                aggregate,
+                "DISTINCT over an outer join, NOT EXISTS, NOT IN or UNION ALL is not answered",
+            )
+    return found
+
+
 @dataclass(eq=False)
 class _Inliner:
     catalog: Catalog
@@ -75,6 +132,38 @@ class _Inliner:
     views: dict[tuple[str | None, str], exp.Select] = field(default_factory=dict)
     occurrences: list[Occurrence] = field(default_factory=list)
     conditions: list[exp.Expr] = field(default_factory=list)
+    choices: Choices | None = None
+
+    def aggregate(self, below: Below, aggregate: exp.Expr) -> FlatQuery:
+        """The rows of a cut, their keys, and what one aggregate makes of them."""
+        place = _Place({}, None, True, "")
+        body = self._body(below.select, place)
+        keys = tuple(self._resolve(key, body.scope) for key in below.keys)
+        for written, number in below.same:
+            if self._resolve(written, body.scope) != keys[number]:
+                raise self.source.refusal("not_grouped", written)
+        for alias, number in below.aliases:
+            name = fold(alias.this, self.source.dialect)
+            meanings = [meaning for n, meaning in body.scope.visible if n == name]
+            if is_missing(keys[number]):
+                # What an outer join leaves empty is NULL in this part; another part compares it.
+                meanings = [meaning for meaning in meanings if not is_missing(meaning)]
+            if any(meaning != keys[number] for meaning in meanings):
+                message = f"{alias.name} can mean a column of FROM and what is selected"
+                raise self.source.refusal("ambiguous_name", alias, message)
+        if isinstance(aggregate, exp.Filter):
+            self._condition(aggregate.expression.this, body.scope, place)
+            aggregate = aggregate.this
+        weight, distinct = None, body.distinct
+        if isinstance(aggregate, exp.Sum):
+            if distinct is not None:
+                raise self.source.refusal("distinct", aggregate, "a sum over DISTINCT rows")
+            weight = self._resolve(aggregate.this, body.scope)
+        else:
+            distinct = self._counted(aggregate, body)
+        return FlatQuery(
+            tuple(self.occurrences), tuple(self.conditions), distinct, self.source, keys, weight
+        )
 
     def count(self, select: exp.Select) -> FlatQuery:
         if select.args.get("distinct"):
@@ -82,10 +171,10 @@ class _Inliner:
                 "distinct", select.args["distinct"], hint=REFUSALS["limit"].hint
             )
         body = self._body(select, _Place({}, None, True, ""))
-        distinct = self._counted(select, body)
+        distinct = self._counted(self._only_count(select), body)
         return FlatQuery(tuple(self.occurrences), tuple(self.conditions), distinct, self.source)
 
-    def _counted(self, select: exp.Select, body: _Body) -> tuple[exp.Expr, ...] | None:
+    def _only_count(self, select: exp.Select) -> exp.Expr:
         if len(select.expressions) != 1:
             second = select.expressions[1] if len(select.expressions) > 1 else select
             raise self.source.refusal(
@@ -95,6 +184,9 @@ class _Inliner:
         if not isinstance(count, exp.Count):
             selected = select.expressions[0]
             raise self.source.refusal("not_a_count", selected, hint=instead_of_selected(selected))
+        return count
+
+    def _counted(self, count: exp.Expr, body: _Body) -> tuple[exp.Expr, ...] | None:
         counted = count.this
         if isinstance(counted, exp.Star):
             return body.distinct
@@ -136,17 +228,22 @@ class _Inliner:
             self._condition(where.this, scope, place)
         return _Body(scope, items[0].distinct)
 
-    def _with_common_tables(self, select: exp.Select, place: _Place) -> _Place:
+    def _aside(self) -> _Inliner:
+        """One that only looks: what it finds is not part of the query."""
+        choices = None if self.choices is None else Choices()
+        return _Inliner(self.catalog, self.source, self.views, choices=choices)
+
+    def _with_common_tables(self, select: exp.Query, place: _Place) -> _Place:
         clause = select.args.get("with_")
         known = dict(place.known)
         for cte in clause.expressions if clause else ():
             name = fold(cte.args["alias"].this, self.source.dialect)
-            if not isinstance(cte.this, exp.Select):
+            if not isinstance(cte.this, exp.Select | exp.SetOperation):
                 raise self.source.refusal("table_form", cte)
             entry = _CommonTable(cte, dict(known))
             known[name] = entry
             # A CTE that nobody reads must still be a query of the language.
-            scratch = _Inliner(self.catalog, self.source, self.views)
+            scratch = self._aside()
             scratch._common_table(entry, _Place(known, None, True, "", place.views))
         return _Place(known, place.parent, place.outer, place.prefix, place.views)
 
@@ -175,35 +272,96 @@ class _Inliner:
 
     def _items(self, first: exp.Expr, joins: list[exp.Join], place: _Place) -> list[FromItem]:
         """What commas separate in FROM; only a single one may be DISTINCT."""
-        items = [self._item(first, place)]
+        chains: list[tuple[exp.Expr, list[exp.Join]]] = [(first, [])]
         for join in joins:
             if is_comma(join):
-                items.append(self._item(join.this, place))
+                chains.append((join.this, []))
             else:
-                items[-1] = self._joined(items[-1], join, place)
-        trees = [first, *(join.this for join in joins if is_comma(join))]
-        for item, tree in zip(items, trees, strict=True):
+                chains[-1][1].append(join)
+        items = [self._chain(tree, following, place) for tree, following in chains]
+        for item, (tree, _) in zip(items, chains, strict=True):
             if len(items) > 1 and item.distinct is not None:
                 raise self.source.refusal("distinct", tree)
         return items
 
-    def _item(self, tree: exp.Expr, place: _Place) -> FromItem:
-        if isinstance(tree, exp.Table):
-            item = self._table(tree, place)
-        elif isinstance(tree, exp.Subquery):
-            item = self._subquery(tree, place)
+    def _chain(self, first: exp.Expr, joins: list[exp.Join], place: _Place) -> FromItem:
+        """An item and what is joined with it, from left to right."""
+        outer = [i for i, join in enumerate(joins) if join.args.get("side")]
+        if outer:
+            # What is left of an outer join may be left out: that is decided before it is read.
+            item = self._outer(first, joins[: outer[-1]], joins[outer[-1]], place)
+            joins = joins[outer[-1] + 1 :]
         else:
-            raise self.source.refusal("table_form", tree)
-        for join in tree.args.get("joins") or ():
-            if is_comma(join):
-                raise self.source.refusal("join_form", join)
-            item = self._joined(item, join, place)
+            item = self._item(first, place)
+        for join in joins:
+            item = self._joined(item, self._item(join.this, place), join, place)
         return item
+
+    def _item(self, tree: exp.Expr, place: _Place) -> FromItem:
+        joins = tree.args.get("joins") or []
+        if joins:
+            for join in joins:
+                if is_comma(join):
+                    raise self.source.refusal("join_form", join)
+            alone = tree.copy()
+            alone.set("joins", None)
+            return self._chain(alone, joins, place)
+        if isinstance(tree, exp.Table):
+            return self._table(tree, place)
+        if isinstance(tree, exp.Subquery):
+            return self._subquery(tree, place)
+        raise self.source.refusal("table_form", tree)
+
+    def _outer(
+        self, first: exp.Expr, before: list[exp.Join], join: exp.Join, place: _Place
+    ) -> FromItem:
+        """One part of an outer join: the join, or rows of one side with NULL for the other.
+
+        Those of a side are all its rows, less those with a partner: docs/proofs/signed.md.
+        """
+        if self.choices is None:
+            raise self.source.refusal("outer_join", join)
+        if not place.outer:
+            raise self.source.refusal(
+                "outer_join",
+                join,
+                "an outer join inside EXISTS, IN or another outer join's "
+                "missing side is not answered",
+            )
+        parts = _OUTER[join.args["side"]]
+        part = parts[self.choices.of(*(one.coefficient for one in parts))]
+        hidden = _Place(place.known, place.parent, False, place.prefix, place.views)
+        looking = self._aside()
+        left = (looking if part.left is _Role.ABSENT else self)._chain(
+            first, before, hidden if part.left is _Role.PARTNER else place
+        )
+        right = (looking if part.right is _Role.ABSENT else self)._item(
+            join.this, hidden if part.right is _Role.PARTNER else place
+        )
+        if left.distinct is not None or right.distinct is not None:
+            raise self.source.refusal("distinct", join)
+        if _Role.ABSENT not in (part.left, part.right):
+            both = self._joined(left, right, join, hidden if part.coefficient < 0 else place)
+            if part.coefficient > 0:
+                return both
+        if part.left is not _Role.SHOWN:
+            left = without_rows(left, (looking if part.left is _Role.ABSENT else self)._type)
+        if part.right is not _Role.SHOWN:
+            right = without_rows(right, (looking if part.right is _Role.ABSENT else self)._type)
+        return joined(left, right, join, self.source, right_stays=part.left is not _Role.SHOWN)[0]
+
+    def _type(self, value: exp.Expr) -> ColumnType | None:
+        """The type of a column of an occurrence; None for other expressions."""
+        column = as_column(value)
+        if column is None:
+            return None
+        alias, name = reference(column)
+        return next(o.table.column(name).type for o in self.occurrences if o.alias == alias)
 
     def _subquery(self, tree: exp.Subquery, place: _Place) -> FromItem:
         inner = tree.this
         alias = tree.args.get("alias")
-        if isinstance(inner, exp.Select):
+        if isinstance(inner, exp.Select | exp.SetOperation):
             name = alias_name(alias, self.source)
             columns, distinct = self._derived(inner, place, name or "")
             return named(name, columns, alias, distinct, self.source)
@@ -291,7 +449,7 @@ class _Inliner:
         return self.views[identity]
 
     def _derived(
-        self, select: exp.Select, place: _Place, name: str
+        self, select: exp.Query, place: _Place, name: str
     ) -> tuple[Columns, tuple[exp.Expr, ...] | None]:
         # A derived table sees no row of the queries around it: LATERAL is outside the language.
         inner = _within(place, name)
@@ -300,13 +458,42 @@ class _Inliner:
         )
 
     def _select(
-        self, select: exp.Select, place: _Place
+        self, select: exp.Query, place: _Place
     ) -> tuple[Columns, tuple[exp.Expr, ...] | None]:
+        if not isinstance(select, exp.Select):
+            return self._branch(select, place), None
         body = self._body(select, place)
         columns = self._projection(select, body.scope)
         if select.args.get("distinct"):
             return columns, tuple(value for _, value in columns)
         return columns, body.distinct
+
+    def _branch(self, union: exp.Query, place: _Place) -> Columns:
+        """One branch of UNION ALL, under the names of the first."""
+        branches = list(_branches(union))
+        if self.choices is None or not place.outer:
+            raise self.source.refusal("set_operation", union, hint=instead_of(union))
+        place = self._with_common_tables(union, place)
+        looking = [self._aside() for _ in branches]
+        shown = [one._select(b, place) for one, b in zip(looking, branches, strict=True)]
+        for (columns, _), one, branch in zip(shown, looking, branches, strict=True):
+            if len(columns) != len(shown[0][0]):
+                raise self.source.refusal("wrong_columns", branch)
+            types = [one._type(value) for _, value in columns]
+            first = [looking[0]._type(value) for _, value in shown[0][0]]
+            if None in first or first != types:
+                raise self.source.refusal(
+                    "set_operation",
+                    branch,
+                    "the branches of UNION ALL must select columns of the same types",
+                )
+        chosen = branches[self.choices.of(*(1 for _ in branches))]
+        columns, distinct = self._select(chosen, place)
+        if distinct is not None:
+            raise self.source.refusal("distinct", chosen)
+        return tuple(
+            (name, value) for (name, _), (_, value) in zip(shown[0][0], columns, strict=True)
+        )
 
     def _projection(self, select: exp.Select, scope: Scope) -> Columns:
         columns: list[tuple[str | None, exp.Expr]] = []
@@ -346,8 +533,7 @@ class _Inliner:
             return relation.columns
         raise self.source.refusal("unknown_table", star, f"no table here is called {alias}")
 
-    def _joined(self, left: FromItem, join: exp.Join, place: _Place) -> FromItem:
-        right = self._item(join.this, place)
+    def _joined(self, left: FromItem, right: FromItem, join: exp.Join, place: _Place) -> FromItem:
         if left.distinct is not None or right.distinct is not None:
             raise self.source.refusal("distinct", join)
         both, equalities = joined(left, right, join, self.source)
@@ -369,13 +555,42 @@ class _Inliner:
                 self._exists(part, scope, place)
             elif isinstance(part, exp.In) and part.args.get("query"):
                 self._in_subquery(part, scope, place)
+            elif self.choices is not None and place.outer and _is_negated(part):
+                # All rows, less those for which the subquery has one.
+                if self.choices.of(1, -1):
+                    self._without(part.this.unnest(), scope, place)
             else:
                 self.conditions.append(self._resolve(part, scope))
+
+    def _without(self, part: exp.Expr, scope: Scope, place: _Place) -> None:
+        if isinstance(part, exp.Exists):
+            self._exists(part, scope, place)
+            return
+        assert isinstance(part, exp.In)
+        for one, other in self._in_subquery(part, scope, place):
+            if not (self._never_null(one) and self._never_null(other)):
+                raise self.source.refusal(
+                    "negated_subquery",
+                    part,
+                    "NOT IN (SELECT …) needs columns on both sides that are never NULL",
+                    "write NOT EXISTS (SELECT 1 FROM … WHERE …) instead",
+                )
+
+    def _never_null(self, value: exp.Expr) -> bool:
+        column = as_column(value)
+        if column is None:
+            return is_literal(value) and not isinstance(value.unnest(), exp.Null)
+        alias, name = reference(column)
+        tables = [o.table for o in self.occurrences if o.alias == alias]
+        return bool(tables) and not tables[0].column(name).nullable
 
     def _exists(self, exists: exp.Exists, scope: Scope, place: _Place) -> None:
         self._semi_join(exists.this, exists, scope, place)
 
-    def _in_subquery(self, condition: exp.In, scope: Scope, place: _Place) -> None:
+    def _in_subquery(
+        self, condition: exp.In, scope: Scope, place: _Place
+    ) -> list[tuple[exp.Expr, exp.Expr]]:
+        """Make it a semi-join; what is set equal, pair by pair."""
         tested = condition.this.unnest()
         parts = tested.expressions if isinstance(tested, exp.Tuple) else [tested]
         values = [self._resolve(part, scope) for part in parts]
@@ -387,6 +602,7 @@ class _Inliner:
             equality = exp.EQ(this=operand(value), expression=operand(column))
             stand_at(equality, span.start, span.end - 1)
             self.conditions.append(equality)
+        return [(value, column) for value, (_, column) in zip(values, columns, strict=True)]
 
     def _semi_join(
         self, subquery: exp.Expr, place_in_text: exp.Expr, scope: Scope, place: _Place
@@ -404,8 +620,10 @@ class _Inliner:
             spend()
             self._check_scalar(node)
         tree = expression.copy()
+        missing = False
         for column in list(tree.find_all(exp.Column)):
             known = scope.column(column, self.source)
+            missing = missing or is_missing(known)
             # Before the copy: the columns of a chain of derived tables double from one to the next.
             spend_on(known)
             self._check_listed(column, known)
@@ -415,7 +633,7 @@ class _Inliner:
             if column is tree:
                 return meaning
             swap(column, meaning)
-        return tree
+        return decided(tree) if missing else tree
 
     def _check_listed(self, column: exp.Column, known: exp.Expr) -> None:
         """Refuse a literal of a subquery in a list: there it would take on the list's type."""
@@ -439,6 +657,25 @@ class _Inliner:
             raise self.source.refusal("distinct_expression", node, hint=hint)
         if isinstance(node, exp.Star | exp.Distinct | exp.Alias):
             raise self.source.refusal("unsupported", node)
+
+
+def _is_negated(part: exp.Expr) -> bool:
+    """Whether it is NOT EXISTS or NOT IN (SELECT …)."""
+    inside = part.this.unnest() if isinstance(part, exp.Not) else None
+    is_in = isinstance(inside, exp.In) and inside.args.get("query") is not None
+    return is_in or isinstance(inside, exp.Exists)
+
+
+def _branches(query: exp.Expr) -> Iterator[exp.Query]:
+    """The branches of nested UNION ALL, in order."""
+    pending = [query]
+    while pending:
+        one = pending.pop()
+        one = one.unnest() if isinstance(one, exp.Subquery) else one
+        if isinstance(one, exp.Union) and (one is query or not one.args.get("with_")):
+            pending += [one.expression, one.this]
+        elif isinstance(one, exp.Query):
+            yield one
 
 
 def _within(place: _Place, name: str) -> _Place:

@@ -10,8 +10,7 @@ from decimal import Decimal
 
 from sqlglot import exp
 
-from sqlrs.catalog import ColumnType, Family
-from sqlrs.query import Value
+from sqlrs.catalog import ColumnType, Family, Value
 from sqlrs.values import MOMENTS, NUMBERS, values_of
 
 # Python refuses to read integers of thousands of digits.

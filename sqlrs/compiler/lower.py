@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from sqlglot import exp
 
@@ -13,19 +13,20 @@ from sqlrs.compiler.growth_of_text import check_growth
 from sqlrs.compiler.literals import is_literal
 from sqlrs.compiler.placing import Placement
 from sqlrs.compiler.sorting import sort_conditions
-from sqlrs.query import Atom, Query, Variable
+from sqlrs.query import Atom, Query, Variable, Weight
 
 # Up to a thousand residuals look at all of them; a comparison costs most.
 MAX_INEQUALITIES = 100
 MAX_COMPARISONS = 40
 
 
-def lower(flat: FlatQuery) -> Query:
-    """The conjunctive query that the tables and conditions are.
+def lower(flat: FlatQuery, weights: Mapping[str, Weight] | None = None) -> Query:
+    """The conjunctive query that the tables and conditions are; keys are columns, and output too.
 
     One that can never be true keeps a filter FALSE, which sqlrs.compiler.simplify recognises.
+    ``weights``: those of the occurrences that have one.
     """
-    _refuse_opaque(flat)
+    refuse_opaque(flat)
     check_growth(flat.conditions, flat.source)
     placed = Placement(flat, sort_conditions(flat))
     distinct = _output(flat, placed)
@@ -33,7 +34,7 @@ def lower(flat: FlatQuery) -> Query:
     others = len(placed.comparisons) + len(placed.generals)
     _refuse_too_many("other conditions on several tables", others, MAX_COMPARISONS, flat)
     return Query(
-        tuple(_atom(occurrence, placed) for occurrence in flat.occurrences),
+        tuple(_atom(one, placed, (weights or {}).get(one.alias)) for one in flat.occurrences),
         frozenset(placed.inequalities),
         frozenset(placed.comparisons),
         tuple(placed.generals),
@@ -41,7 +42,7 @@ def lower(flat: FlatQuery) -> Query:
     )
 
 
-def _refuse_opaque(flat: FlatQuery) -> None:
+def refuse_opaque(flat: FlatQuery) -> None:
     """Refuse columns whose equality, or whose NULLs, are not those of values."""
     types = {
         (occurrence.alias, column.name): column.type
@@ -49,7 +50,9 @@ def _refuse_opaque(flat: FlatQuery) -> None:
         for column in occurrence.table.columns
         if column.type.family is Family.OPAQUE
     }
-    for condition in (*flat.conditions, *(flat.distinct or ())) if types else ():
+    weight = () if flat.weight is None else (flat.weight,)
+    read = (*flat.conditions, *(flat.distinct or ()), *flat.keys, *weight)
+    for condition in read if types else ():
         for column in condition.find_all(exp.Column):
             if reference(column) in types:
                 name = types[reference(column)].name
@@ -69,13 +72,16 @@ def _refuse_too_many(kind: str, number: int, most: int, flat: FlatQuery) -> None
 
 def _output(flat: FlatQuery, placed: Placement) -> frozenset[Variable] | None:
     """The output variables. Semi-joins count each row of the outer tables once: by their keys."""
+    keys = [reference(column) for column in flat.keys if isinstance(column, exp.Column)]
+    placed.used.update(keys)
     if flat.distinct is not None:
         places = (_output_column(value, flat) for value in flat.distinct)
-        return _variables((place for place in places if place is not None), placed)
+        return _variables((*(place for place in places if place is not None), *keys), placed)
     if all(occurrence.outer for occurrence in flat.occurrences):
         return None
     outer = [occurrence for occurrence in flat.occurrences if occurrence.outer]
-    return _variables(((o.alias, column) for o in outer for column in _key(o, flat)), placed)
+    own = [(o.alias, column) for o in outer for column in _key(o, flat)]
+    return _variables((*own, *keys), placed)
 
 
 def _output_column(value: exp.Expr, flat: FlatQuery) -> Reference | None:
@@ -103,7 +109,7 @@ def _variables(places: Iterable[Reference], placed: Placement) -> frozenset[Vari
     return frozenset(t for t in (placed.terms[place] for place in known) if isinstance(t, Variable))
 
 
-def _atom(occurrence: Occurrence, placed: Placement) -> Atom:
+def _atom(occurrence: Occurrence, placed: Placement, weight: Weight | None) -> Atom:
     alias, table = occurrence.alias, occurrence.table
     leaders = {placed.equal.leader(place) for place in placed.used}
     keys = frozenset[str]().union(*table.keys)
@@ -114,4 +120,4 @@ def _atom(occurrence: Occurrence, placed: Placement) -> Atom:
         or placed.equal.leader((alias, column.name)) in leaders
         or len(placed.equal.members((alias, column.name))) > 1
     )
-    return Atom(alias, table, terms, placed.filters_of(alias))
+    return Atom(alias, table, terms, placed.filters_of(alias), weight)

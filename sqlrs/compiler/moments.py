@@ -73,7 +73,8 @@ def _is_temporal(cast: exp.Cast) -> bool:
 def _may_be_text(node: exp.Expr, type_of: Callable[[Reference], ColumnType]) -> bool:
     """Whether a value that is no plain literal may be a text."""
     match node:
-        case exp.Literal():
+        case exp.Literal() | exp.Parameter():
+            # A parameter is of the type that it is cast to.
             return False
         case exp.Column():
             return type_of(reference(node)).family in (Family.TEXT, Family.OTHER)

@@ -7,6 +7,7 @@ from sqlglot.errors import ParseError
 from sqlglot.tokenizer_core import TokenType
 
 from sqlrs.compiler.complexity import parse_tokens, span_of
+from sqlrs.compiler.function_parameters import with_types
 from sqlrs.compiler.hints import instead_of
 from sqlrs.compiler.source import Source, end_of
 from sqlrs.effort import TOO_MANY_STEPS, TooComplex
@@ -24,6 +25,17 @@ def parse(source: Source) -> exp.Select:
     """
     _check_first_word(source)
     return _select(_statement(source), source)
+
+
+def parse_query(source: Source) -> exp.Query:
+    """The one SELECT of a text, or the set operation of several."""
+    _check_first_word(source)
+    tree = _unwrapped(_statement(source))
+    if not isinstance(tree, exp.Select | exp.SetOperation):
+        raise source.refusal("not_a_select", span_of(source.tokens[0]))
+    if _depth(tree) > MAX_DEPTH:
+        raise source.refusal("too_complex")
+    return tree
 
 
 def _check_first_word(source: Source) -> None:
@@ -45,12 +57,18 @@ def _statement(source: Source) -> exp.Expr:
         raise source.refusal("several_statements", _second_statement(source))
     if not found:
         raise source.refusal("empty_query")
+    with_types(found[0], source)
     return found[0]
 
 
-def _select(tree: exp.Expr, source: Source) -> exp.Select:
+def _unwrapped(tree: exp.Expr) -> exp.Expr:
     while isinstance(tree, exp.Subquery) and set(_set_args(tree)) == {"this"}:
         tree = tree.this
+    return tree
+
+
+def _select(tree: exp.Expr, source: Source) -> exp.Select:
+    tree = _unwrapped(tree)
     if isinstance(tree, exp.SetOperation):
         raise source.refusal("set_operation", tree, hint=instead_of(tree))
     if not isinstance(tree, exp.Select):

@@ -184,7 +184,10 @@ class Placement:
         )
 
     def _place(self, condition: exp.Expr) -> None:
-        if self._known_not_null(condition):
+        if isinstance(condition, exp.Not) and self._is_null_of_never_null(condition.this):
+            return
+        if self._is_null_of_never_null(condition):
+            self._never()
             return
         if len(_aliases(condition)) > 1:
             condition = self._with_constants(condition)
@@ -197,9 +200,9 @@ class Placement:
         if not single and not holders:
             self._general(condition)
 
-    def _known_not_null(self, condition: exp.Expr) -> bool:
-        """Whether it says IS NOT NULL of a column that can never be null where it counts."""
-        inner = condition.this.unnest() if isinstance(condition, exp.Not) else None
+    def _is_null_of_never_null(self, condition: exp.Expr) -> bool:
+        """Whether it says IS NULL of a column that can never be null where it counts."""
+        inner = condition.unnest()
         if not isinstance(inner, exp.Is) or not isinstance(inner.expression, exp.Null):
             return False
         column = as_column(inner.this)

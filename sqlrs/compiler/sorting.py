@@ -18,6 +18,7 @@ from sqlrs.compiler.conditions import (
 )
 from sqlrs.compiler.equalities import Equalities
 from sqlrs.compiler.flat import FlatQuery
+from sqlrs.compiler.function_parameters import is_comparable, is_parameter
 from sqlrs.compiler.hints import fitting
 from sqlrs.compiler.literals import fits, is_literal, read, readable
 from sqlrs.compiler.moments import check_moments
@@ -139,6 +140,11 @@ class _Sorter:
             return self._columns(type(condition), left, right, condition)
         if left is not None and is_literal(sides[1]):
             return self._literal(type(condition), left, sides[1], condition)
+        if left is not None and is_parameter(sides[1]):
+            # Its value is not known: the column is not bound, the condition stays a filter.
+            if not is_comparable(sides[1], self.equal.type_of(left)):
+                raise self._mismatch(condition, left)
+            return False
         if all(isinstance(side, exp.Literal) and not side.is_string for side in sides):
             return self._numbers(condition)
         return False

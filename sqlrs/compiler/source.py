@@ -59,11 +59,12 @@ STANDS_ALONE = "sqlrs_stands_alone"
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """A text, its tokens and the dialect it is written in."""
+    """A text, its tokens, the dialect it is written in, and the types of its parameters."""
 
     text: str
     dialect: str
     tokens: Sequence[Token]
+    parameters: tuple[str, ...] = ()
 
     def span(self, node: exp.Expr) -> Span:
         """The part of the text that holds ``node``, or the nearest node around it that has one."""
@@ -172,8 +173,11 @@ class Source:
         return Span(start, end + 1)
 
 
-def read_source(sql: str, dialect: str) -> Source:
-    """The words of a text within the limits on its length and nesting, or a refusal."""
+def read_source(sql: str, dialect: str, parameters: tuple[str, ...] = ()) -> Source:
+    """The words of a text within the limits on its length and nesting, or a refusal.
+
+    ``parameters``: the types of $1, $2, …, which stand in the text of an installed function.
+    """
     empty = Source(sql, dialect, ())
     if len(sql) > MAX_CHARACTERS:
         raise Source("", dialect, ()).refusal(
@@ -188,7 +192,7 @@ def read_source(sql: str, dialect: str) -> Source:
         raise empty.refusal(
             "syntax_error", end_of(sql), "a quote or comment is not closed"
         ) from error
-    source = Source(sql, dialect, tokens)
+    source = Source(sql, dialect, tokens, parameters)
     if not any(token.text != ";" for token in tokens):
         raise source.refusal("empty_query")
     beyond = first_beyond(tokens)

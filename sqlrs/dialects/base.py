@@ -66,6 +66,11 @@ class Dialect:
     holds_functions: ClassVar[bool] = False
     """Whether a private count can be installed in it as a function."""
 
+    runs_above: ClassVar[bool] = False
+    """Whether what stands above the cuts, which runs in DuckDB, is read there as it is written."""
+    names_calls: ClassVar[bool] = False
+    """Whether an output without an alias is called by its function alone: count, not count(*)."""
+
     def folded(self, name: str, *, quoted: bool) -> str:
         """The form in which two spellings of one name are equal: only ASCII is folded."""
         return name if quoted and self.keeps_case else name.translate(_TO_LOWER)
@@ -73,6 +78,10 @@ class Dialect:
     def type_of(self, value: exp.Expr) -> exp.Expression:
         """The name of a value's type, as text."""
         return exp.Anonymous(this="typeof", expressions=[value.copy()])
+
+    def whole_number_type(self) -> exp.DataType:
+        """The type in which products and sums of whole numbers lose no digit, and do not fail."""
+        return exp.DataType.build("decimal(38, 0)")
 
     def keeps_order(self, *, tables_only: bool, values_alike: bool) -> bool:
         """Whether a join of several inputs is written so that it is evaluated in the plan's order.

@@ -22,6 +22,11 @@ class DuckDB(Dialect):
     )
     symbols = frozenset({"==", "//"})
     nulls_equal_in_rows = True
+    runs_above = True
+
+    def whole_number_type(self) -> exp.DataType:
+        """128 bits, in which it also sums."""
+        return exp.DataType(this=exp.DataType.Type.INT128)
 
     def keeps_order(self, *, tables_only: bool, values_alike: bool) -> bool:
         """Wherever a column may be read through an expression."""

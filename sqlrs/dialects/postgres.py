@@ -24,10 +24,15 @@ class Postgres(Dialect):
     views_have_rights = True
     read_by_clients = True
     holds_functions = True
+    names_calls = True
 
     def type_of(self, value: exp.Expr) -> exp.Expression:
         """Its own function returns a name that is no text."""
         return exp.cast(exp.Anonymous(this="pg_typeof", expressions=[value.copy()]), "text")
+
+    def whole_number_type(self) -> exp.DataType:
+        """As many digits as it takes."""
+        return exp.DataType(this=exp.DataType.Type.DECIMAL)
 
     def keeps_order(self, *, tables_only: bool, values_alike: bool) -> bool:
         """Tables are joined in parallel, which a fixed order prevents: only where steps are."""

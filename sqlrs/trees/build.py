@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, cast
 
 from sqlglot import exp
 
-from sqlrs.catalog import Table
+from sqlrs.catalog import Column, Table
 from sqlrs.query import Variable
-from sqlrs.trees.identifiers import identifier
+from sqlrs.trees.identifiers import column, identifier
 
 
 def named(tree: exp.Expression, name: str) -> exp.Alias:
@@ -73,6 +73,34 @@ def table_named(name: str, schema: str | None = None, alias: str | None = None) 
 def table_of(described: Table, alias: str | None = None) -> exp.Table:
     """A table of the catalog, under an alias if one is given."""
     return table_named(described.name, described.schema, alias)
+
+
+def rows_of(described: Table, used: Iterable[str], alias: str | None = None) -> exp.Expression:
+    """A table of the catalog, under an alias if one is given, that has all ``used`` columns.
+
+    Where some of these are computed, it is a select of the used ones alone.
+    """
+    wanted = set(used)
+    columns = [one for one in described.columns if one.name in wanted]
+    if all(one.computed is None for one in columns):
+        return table_of(described, alias)
+    name = alias or described.name
+    found = (
+        column(one.name, name)
+        if one.computed is None
+        else named(computed_value(one, name), one.name)
+        for one in columns
+    )
+    return inner(select_from(table_of(described, alias), *found), name)
+
+
+def computed_value(described: Column, alias: str) -> exp.Expression:
+    """What a computed column is computed from, with its columns placed in ``alias``."""
+
+    def placed(node: exp.Expression) -> exp.Expression:
+        return column(node.name, alias) if isinstance(node, exp.Column) else node
+
+    return cast(exp.Expression, described.computed).transform(placed)
 
 
 def all_of(conditions: Sequence[exp.Expression]) -> exp.Expression:

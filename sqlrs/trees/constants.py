@@ -52,9 +52,9 @@ def typed_literal(constant: Constant) -> exp.Expression:
 
 
 def data_type(column: ColumnType) -> exp.DataType:
-    """The type of a column as a cast names it."""
+    """The type of a column as a cast names it, as the catalog has it where no parser knows it."""
     known = _BY_NAME.get(column.name)
-    return exp.DataType(this=known) if known else exp.DataType.build(column.name)
+    return exp.DataType(this=known) if known else exp.DataType.build(column.name, udt=True)
 
 
 def _decimal(value: Decimal, family: Family) -> exp.Expression:

@@ -24,7 +24,12 @@ CATALOG = Catalog(
     (
         _table("visit", True, id=_INT, ward=_TEXT, cost=_INT, patient=_INT),
         _table("patient", True, id=_INT, age=_INT),
-        _table("wards", False, ward=_TEXT, beds=_INT),
+        Table(
+            "wards",
+            (Column("ward", _TEXT), Column("beds", _INT)),
+            private=False,
+            schema="main",
+        ),
     ),
 )
 
@@ -42,7 +47,7 @@ def above(sql: str) -> str:
 
 CASES = {
     "SELECT count(*) FROM visit": (
-        'SELECT released_0.a0 AS "COUNT(*)" FROM released_0',
+        'SELECT released_0.a0 AS "count(*)" FROM released_0',
         ["SELECT FROM visit"],
     ),
     "SELECT ward, count(*) AS n FROM visit GROUP BY ward HAVING count(*) > 50 "
@@ -59,7 +64,7 @@ CASES = {
     "WITH per AS (SELECT ward, count(*) AS n FROM visit GROUP BY ward) "
     "SELECT p.ward, n / beds FROM per AS p JOIN wards AS w ON p.ward = w.ward": (
         'WITH per AS (SELECT released_0.k0 AS "ward", released_0.a0 AS n FROM released_0) '
-        "SELECT p.ward, n / beds FROM per AS p JOIN wards AS w ON p.ward = w.ward",
+        'SELECT p.ward, n / beds AS "n / beds" FROM per AS p JOIN public_0 AS w ON p.ward = w.ward',
         ["SELECT FROM visit"],
     ),
     "WITH dear AS (SELECT * FROM visit WHERE cost > 9) SELECT count(*) AS n FROM dear": (
@@ -67,27 +72,44 @@ CASES = {
         ["WITH dear AS (SELECT * FROM visit WHERE cost > 9) SELECT FROM dear"],
     ),
     "SELECT 100.0 * count(*) / (SELECT count(*) FROM visit) AS p FROM visit WHERE cost > 9": (
-        'SELECT 100.0 * released_1.a0 / (SELECT released_0.a0 AS "COUNT(*)" FROM released_0) AS p '
+        'SELECT 100.0 * released_1.a0 / (SELECT released_0.a0 AS "count(*)" FROM released_0) AS p '
         "FROM released_1",
         ["SELECT FROM visit", "SELECT FROM visit WHERE cost > 9"],
     ),
     "SELECT upper(ward) AS ward, count(*) FROM visit GROUP BY visit.ward ORDER BY ward": (
-        'SELECT UPPER(released_0.k0) AS ward, released_0.a0 AS "COUNT(*)" FROM released_0 '
+        'SELECT UPPER(released_0.k0) AS ward, released_0.a0 AS "count(*)" FROM released_0 '
         "ORDER BY ward",
         ["SELECT FROM visit"],
     ),
     "SELECT count(*) FILTER (WHERE cost > 1) AS a, sum(cost), "
     "count(*) FILTER (WHERE cost > 1) AS b FROM visit": (
-        'SELECT released_0.a0 AS a, released_0.a1 AS "SUM(cost)", released_0.a0 AS b '
+        'SELECT released_0.a0 AS a, released_0.a1 AS "sum(cost)", released_0.a0 AS b '
         "FROM released_0",
         ["SELECT FROM visit"],
     ),
     "SELECT avg(n) FROM (SELECT count(*) AS n FROM visit GROUP BY ward) AS t": (
-        "SELECT AVG(n) FROM (SELECT released_0.a0 AS n FROM released_0) AS t",
+        'SELECT AVG(n) AS "avg(n)" FROM (SELECT released_0.a0 AS n FROM released_0) AS t',
+        ["SELECT FROM visit"],
+    ),
+    "SELECT w.ward, avg(cost) AS mean, sum(cost) AS total FROM visit AS v JOIN main.wards AS w "
+    "ON v.ward = w.ward GROUP BY w.ward ORDER BY avg(cost)": (
+        'SELECT released_0.k0 AS "ward", CASE WHEN released_0.a1 > 0 THEN CAST(released_0.a0 AS '
+        "DOUBLE) / released_0.a1 END AS mean, released_0.a0 AS total FROM released_0 ORDER BY "
+        "CASE WHEN released_0.a1 > 0 THEN CAST(released_0.a0 AS DOUBLE) / released_0.a1 END",
+        ["SELECT FROM visit AS v JOIN main.wards AS w ON v.ward = w.ward"],
+    ),
+    "SELECT main.wards.beds, n FROM (SELECT ward, count(*) AS n FROM visit GROUP BY ward) AS t "
+    "LEFT JOIN main.wards ON t.ward = main.wards.ward": (
+        'SELECT wards.beds, n FROM (SELECT released_0.k0 AS "ward", released_0.a0 AS n '
+        "FROM released_0) AS t LEFT JOIN public_0 AS wards ON t.ward = wards.ward",
+        ["SELECT FROM visit"],
+    ),
+    "SELECT sum(count(*)) FILTER (WHERE count(*) > 5) OVER () AS s FROM visit GROUP BY ward": (
+        "SELECT SUM(released_0.a0) FILTER(WHERE released_0.a0 > 5) OVER () AS s FROM released_0",
         ["SELECT FROM visit"],
     ),
     "SELECT ward, count(*) FROM visit GROUP BY ALL ORDER BY 2": (
-        'SELECT released_0.k0 AS "ward", released_0.a0 AS "COUNT(*)" FROM released_0 ORDER BY 2',
+        'SELECT released_0.k0 AS "ward", released_0.a0 AS "count(*)" FROM released_0 ORDER BY 2',
         ["SELECT FROM visit"],
     ),
 }
@@ -106,11 +128,13 @@ def test_a_statement_is_cut_at_its_aggregates(sql: str) -> None:
     {
         "SELECT ward FROM visit": "not_a_count",
         "SELECT * FROM (SELECT ward, cost FROM visit) AS t": "not_a_count",
-        "SELECT ward, cost, count(*) FROM visit GROUP BY ward": "group_by",
-        "SELECT *, count(*) FROM visit GROUP BY ward": "group_by",
+        "SELECT ward, cost, count(*) FROM visit GROUP BY ward": "not_grouped",
+        "SELECT *, count(*) FROM visit GROUP BY ward": "not_grouped",
         "SELECT sum(count(*)) FROM visit": "aggregate",
         "SELECT count(*) FROM visit GROUP BY count(*)": "aggregate",
         "SELECT max(cost) FROM visit": "aggregate",
+        "WITH released_0 AS (SELECT 1 AS a0) SELECT a0 FROM released_0": "unsupported_name",
+        "SELECT product(cost) FROM visit": "aggregate",
         "SELECT ward, count(*) FROM visit GROUP BY ROLLUP (ward)": "group_by",
         "SELECT count(*) FROM visit GROUP BY 7": "wrong_columns",
         "WITH per AS (SELECT ward, count(*) AS n FROM visit GROUP BY ward) "
@@ -133,3 +157,10 @@ def test_a_column_that_may_be_the_key_is_looked_up_later() -> None:
     assert [(e.sql(), number) for e, number in below.same] == [("ward", 0)]
     with pytest.raises(QueryRefused):
         made("SELECT w.ward, count(*) FROM visit AS v, wards AS w GROUP BY v.cost")
+
+
+def test_public_tables_of_the_cuts_are_not_above() -> None:
+    found = made("SELECT count(*) FROM visit AS v JOIN wards AS w ON v.ward = w.ward")
+    assert found.public == ()
+    found = made("SELECT * FROM (SELECT count(*) FROM visit) AS t, wards, main.wards AS other")
+    assert [table.name for table in found.public] == ["wards"]

@@ -10,19 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlglot import exp
 
-from sqlrs.catalog import ColumnType, Family, Table
+from sqlrs.catalog import ColumnType, Family, Table, Value
 from sqlrs.compiler.simplify import Contradiction, simplify
-from sqlrs.query import (
-    Atom,
-    Comparison,
-    Constant,
-    General,
-    Inequality,
-    Query,
-    Term,
-    Value,
-    Variable,
-)
+from sqlrs.query import Atom, Comparison, Constant, General, Inequality, Query, Term, Variable
 from tests.compiler.schema import BIGINT, DECIMAL, TEXT, table
 from tests.support import sql_cases
 from tests.support.examples import examples
