@@ -6,35 +6,35 @@ declaration is about one table or function of the database, not about whatever h
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 
 from sqlrs.catalog import Catalog, Routine, Table
 from sqlrs.engines.base import Engine, Snapshot
 from sqlrs.errors import EngineFailed, Interrupted, UsageError
-from sqlrs.query import Query
 
 
 @contextmanager
 def unchanged(
-    query: Query, engine: Engine, catalog: Catalog, same: Callable[[Catalog], bool]
+    tables: Collection[Table], engine: Engine, catalog: Catalog, same: Callable[[Catalog], bool]
 ) -> Iterator[Snapshot]:
-    """A snapshot in which the schema is what the query was compiled for; no row is read for it.
+    """A snapshot in which the schema is what a query was compiled for; no row is read for it.
 
-    ``same`` tells whether by another catalog the text would be the same query.
+    ``tables`` are those that it reads. ``same`` tells whether by another catalog the text would be
+    the same query.
     """
     with ExitStack() as stack:
         snapshot, now = _begin(engine, catalog, stack)
         current = current_catalog(catalog, now)
         if current is not catalog and not same(current):
-            raise schema_changed(query, current)
+            raise schema_changed(tables, current)
         yield snapshot
         stack.close()
         if engine.keeps_schema:
             return
         with engine.snapshot() as afterwards:
-            if moved(query, now, Schema.of(afterwards, catalog)):
+            if moved(tables, now, Schema.of(afterwards, catalog)):
                 raise EngineFailed("tables or functions changed during the work")
 
 
@@ -103,9 +103,9 @@ def current_catalog(declared: Catalog, schema: Schema) -> Catalog:
     )
 
 
-def schema_changed(query: Query, current: Catalog) -> UsageError:
+def schema_changed(tables: Iterable[Table], current: Catalog) -> UsageError:
     """The refusal; it names the tables, which are public."""
-    changed = sorted({a.table.label for a in query.atoms if a.table not in current.tables})
+    changed = sorted({table.label for table in tables if _stored(table) not in current.tables})
     what = f"table {', '.join(changed)}" if changed else "a view or function of the query"
     return UsageError(
         f"{what} has changed since the database was opened",
@@ -115,14 +115,19 @@ def schema_changed(query: Query, current: Catalog) -> UsageError:
     )
 
 
-def moved(query: Query, before: Schema, after: Schema) -> bool:
-    """Whether a declared function changed, or a table of the query has other parts than before."""
-    used = {atom.table.identity for atom in query.atoms}
+def moved(tables: Iterable[Table], before: Schema, after: Schema) -> bool:
+    """Whether a declared function changed, or one of these tables has other parts than before."""
+    used = {table.identity for table in tables}
 
     def parts(catalog: Catalog) -> dict[tuple[str | None, str], tuple[object, ...]]:
         return {t.identity: (t.oid, t.parts) for t in catalog.tables if t.identity in used}
 
     return parts(before.catalog) != parts(after.catalog) or before.routines != after.routines
+
+
+def _stored(table: Table) -> Table:
+    """The table as the database has it: without what a query computes from its rows."""
+    return replace(table, columns=tuple(one for one in table.columns if one.computed is None))
 
 
 def _is_still(now: Table, then: Table, declared: dict[tuple[str | None, str], Table]) -> bool:

@@ -48,7 +48,9 @@ def _joined_columns(query: Query) -> list[tuple[Table, str]]:
     found: dict[tuple[Identity, str], tuple[Table, str]] = {}
     for atom in query.atoms:
         for name, term in atom.terms:
-            if isinstance(term, Variable) and term in query.never_null:
+            # What is computed may fail on rows that the query leaves out.
+            computed = atom.table.column(name).computed is not None
+            if isinstance(term, Variable) and term in query.never_null and not computed:
                 found[atom.table.identity, name] = (atom.table, name)
     return list(found.values())
 

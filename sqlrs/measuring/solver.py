@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 from sqlglot import exp
 
 from sqlrs.catalog import Family
+from sqlrs.engines.base import integers
 from sqlrs.errors import EngineFailed, UsageError
 from sqlrs.measuring.solvable import positive
 from sqlrs.planning.external_plans import Solved
@@ -51,7 +52,8 @@ def _groups(residual: Residual, rows: Iterable[Sequence[object]]) -> list[_Rows]
         values = dict(zip(compared, numbers, strict=True))
         group = groups.setdefault(int(str(boundary)), {})
         if residual.output is None:
-            group[position] = (int(str(results)), [values])
+            [weight] = integers([(results,)])
+            group[position] = (weight, [values])
         else:
             group.setdefault(int(str(output)), (1, []))[1].append(values)
     return list(groups.values())

@@ -21,7 +21,7 @@ from sqlrs.engines.base import Snapshot
 from sqlrs.errors import StatementFailed
 from sqlrs.query import Query
 from sqlrs.refusals import refusal
-from sqlrs.trees.build import filtered_by, inner, named, number, select_from
+from sqlrs.trees.build import computed_value, filtered_by, inner, named, number, select_from
 from sqlrs.trees.identifiers import column
 from sqlrs.trees.predicates import filter_condition, general_condition
 from sqlrs.values import MOMENTS, NUMBERS
@@ -70,9 +70,14 @@ def check_constants(query: Query, snapshot: Snapshot, dialect: str, sql: str) ->
 
 
 def _conditions(query: Query) -> Iterator[tuple[exp.Expression, Mapping[str, ColumnType]]]:
-    """Every condition that the engine evaluates as written, and its columns, all of one row."""
+    """What the engine evaluates as written, as a condition, and its columns, all of one row."""
     for atom in query.atoms:
         types = {one.name: one.type for one in atom.table.columns}
+        for one in atom.table.columns:
+            if one.computed is not None and one.name in atom.reads:
+                value = computed_value(one, _ROW)
+                of = sorted({part.name for part in value.find_all(exp.Column)})
+                yield _is_null(value), {name: types[name] for name in of}
         for found in atom.filters:
             tree = filter_condition(found, _ROW)
             yield tree, {name: types[name] for name in sorted(found.columns)}

@@ -12,11 +12,18 @@ Values = Mapping[Members, int]
 
 
 class Work:
-    """The count and one residual of each class, and who hears of them."""
+    """The count, if it is wanted, one residual of each class, and who hears of them."""
 
     def __init__(
-        self, residuals: Residuals, wanted: Iterable[Members], progress: Progress | None
+        self,
+        residuals: Residuals,
+        wanted: Iterable[Members],
+        progress: Progress | None,
+        *,
+        counted: bool = True,
     ) -> None:
+        if residuals.query.weighted and residuals.query.distinct is not None:
+            raise AssertionError("the weights of distinct outputs are bounded, never measured")
         self.residuals = residuals
         self.wanted = tuple(wanted)
         self.progress = progress
@@ -24,7 +31,8 @@ class Work:
         parts = residuals.undecided(self.wanted)
         self.same = {part: one.members for part, one in representatives(parts).items()}
         everything = residuals.of(residuals.query.everything)
-        self.statements = [everything, *(p for p in parts if self.same[p.members] == p.members)]
+        self.statements = [everything] if counted else []
+        self.statements += [p for p in parts if self.same[p.members] == p.members]
 
     def values(self, measured: Values) -> Values:
         """T_E of every wanted set from the values of the statements."""
@@ -40,7 +48,8 @@ class Work:
                     one = self.same[part.members]
                     size[one] = max(size.get(one, 0), len(members))
         largest = max(size.values(), default=0)
-        size[self.residuals.query.everything] = largest
+        for part in self.statements:
+            size.setdefault(part.members, largest)
         return [
             [part for part in self.statements if size[part.members] == level]
             for level in sorted(set(size.values()), reverse=True)

@@ -17,7 +17,7 @@ def bounding(problem: Problem, variables: Iterable[Variable]) -> Problem:
     """A problem of which the value bounds all groups with one value of ``variables``.
 
     Each leaf gives up the other free variables and counts their most frequent values instead; a
-    leaf with a key and nothing left counts at most once and goes.
+    leaf with a key, no weight and nothing left counts at most once and goes.
     """
     kept_free = frozenset(variables)
     others = problem.free - kept_free
@@ -26,7 +26,7 @@ def bounding(problem: Problem, variables: Iterable[Variable]) -> Problem:
         kept = tuple((c, v) for c, v in leaf.columns if v not in others)
         if len(kept) == len(leaf.columns):
             leaves.append(leaf)
-        elif kept or not leaf.keys:
+        elif kept or not leaf.keys or leaf.counted:
             assert isinstance(leaf, TableRows | Completions)
             leaves.append(completed(leaf, kept))
     return Problem(
@@ -40,7 +40,8 @@ def bounding(problem: Problem, variables: Iterable[Variable]) -> Problem:
 def cheap_bound(problem: Problem, variable: Variable, planner: Planner) -> Sum:
     """A bound for each value of one variable, without the leaves that cost more than they rule out.
 
-    A leaf with a key, all of whose variables others hold, counts a combination once or not at all.
+    A leaf with a key and no weight, all of whose variables others hold, counts a combination once
+    or not at all.
     """
     best = planner.bound(bounding(problem, [variable]))
     while True:
@@ -49,7 +50,8 @@ def cheap_bound(problem: Problem, variable: Variable, planner: Planner) -> Sum:
         for leaf in leaves:
             rest = tuple(other for other in leaves if other is not leaf)
             held = frozenset[Variable]().union(*(other.variables for other in rest))
-            if leaf.keys and leaf.variables <= held and connected(rest):
+            once = bool(leaf.keys) and not leaf.counted
+            if once and leaf.variables <= held and connected(rest):
                 options.append(planner.bound(replace(best.problem, leaves=rest)))
         cheapest = min(options, key=lambda total: total.cost, default=None)
         if cheapest is None or cheapest.cost > _WORTH_DROPPING * best.cost:
@@ -58,9 +60,12 @@ def cheap_bound(problem: Problem, variable: Variable, planner: Planner) -> Sum:
 
 
 def connected(leaves: Sequence[Leaf]) -> bool:
-    """Whether common variables connect all leaves; a product of parts bounds next to nothing."""
-    remaining = list(leaves[1:])
-    known = leaves[0].variables
+    """Whether common variables connect all leaves; a product of parts bounds next to nothing.
+
+    The heaviest row of a leaf with a key is one number, which needs no connection.
+    """
+    first, *remaining = [leaf for leaf in leaves if leaf.variables or not leaf.keys]
+    known = first.variables
     while near := [leaf for leaf in remaining if not known.isdisjoint(leaf.variables)]:
         known = known.union(*(leaf.variables for leaf in near))
         remaining = [leaf for leaf in remaining if leaf not in near]

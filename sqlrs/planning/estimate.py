@@ -82,6 +82,7 @@ class LeafSize:
     above: tuple[tuple[int, int], ...] = ()
     maximised: bool = False
     restricting: bool = False
+    counted: bool = False
 
     @classmethod
     def of(cls, leaf: Leaf, statistics: Statistics, number: Mapping[Variable, int]) -> LeafSize:
@@ -108,6 +109,7 @@ class LeafSize:
             filters=len(conditions.filters) if conditions else 0,
             above=tuple(sorted((held[high], held[low]) for high, low in above)),
             maximised=isinstance(leaf, Completions),
+            counted=leaf.counted,
         )
 
     @cached_property
@@ -116,7 +118,7 @@ class LeafSize:
         place = self.columns.index
         return (
             *(self.rows, self.repetition, self.constants, self.filters),
-            *(self.maximised, self.restricting),
+            *(self.maximised, self.restricting, self.counted),
             frozenset((place(high), place(low)) for high, low in self.above),
         )
 

@@ -64,27 +64,37 @@ class _Input:
 
 @dataclass(frozen=True, kw_only=True)
 class OfTable(_Input):
-    """A leaf over the rows of a table that pass its conditions."""
+    """A leaf over the rows of a table that pass its conditions.
+
+    A row counts as often as the product of the columns ``weights`` says; a column that is there
+    twice, because two atoms became one leaf, is multiplied twice.
+    """
 
     table: Table
     constants: tuple[tuple[str, Constant], ...] = ()
     filters: frozenset[Filter] = frozenset()
     guarded: frozenset[str] = frozenset()
+    weights: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        named = {c for c, _ in (*self.columns, *self.constants)} | self.guarded
+        named = {c for c, _ in (*self.columns, *self.constants)} | self.guarded | {*self.weights}
         known = {column.name for column in self.table.columns}
         if not named <= known:
             raise ValueError(f"{self.name} names a column that {self.table.label} does not have")
 
+    @property
+    def counted(self) -> bool:
+        """A row without a weight stands for one result."""
+        return bool(self.weights)
+
     @cached_property
     def conditions_label(self) -> tuple[object, ...]:
-        """The table, the columns and the conditions on a row, without variables."""
+        """The table, the columns, conditions and weights of a row, without variables."""
         names = tuple(c for c, _ in self.columns)
         return (
             *(self.table.identity, names, frozenset(self.constants)),
-            *(self.filters, self.guarded),
+            *(self.filters, self.guarded, self.weights),
         )
 
 
@@ -106,6 +116,7 @@ class TableRows(OfTable):
             guarded=frozenset(
                 c for c, v in columns if v in never_null and atom.table.column(c).nullable
             ),
+            weights=() if atom.weight is None else (atom.weight.column,),
         )
 
     @cached_property
@@ -123,6 +134,7 @@ class TableRows(OfTable):
             constants=self.constants,
             filters=self.filters,
             guarded=self.guarded,
+            weights=self.weights,
             ranks=ranks,
         )
 
@@ -132,7 +144,8 @@ class Completions(OfTable):
     """The rows of a table by some columns, each with its most frequent completion by others.
 
     The ``maximised`` columns are not kept: a kept value counts as often as its most frequent
-    completion by them, which bounds every choice of their values from above.
+    completion by them, which bounds every choice of their values from above. With weights the
+    heaviest one takes the place of the most frequent.
     """
 
     maximised: tuple[str, ...]
@@ -145,7 +158,7 @@ class Completions(OfTable):
     @property
     def counted(self) -> bool:
         """A completion of unique rows counts once, and no number is carried along."""
-        return not self.keys
+        return not self.keys or bool(self.weights)
 
     @cached_property
     def label(self) -> tuple[object, ...]:
@@ -194,6 +207,7 @@ class Ranked(OfTable):
 class Passing:
     """For each row of one leaf the number of rows of another that lie beyond it in an order.
 
+    Rows of the other leaf that have weights count these.
     Both agree in the ``common`` columns, pairs of names. The other's column ``beyond`` is compared
     with the column ``at``: greater if ``upwards``, else less, and unequal if ``strict``.
     """
@@ -253,6 +267,16 @@ class Picked(_Input):
 Leaf = TableRows | Completions | Ranked | RunningSum | Picked
 
 
+def weights_of(leaf: Leaf) -> tuple[str, ...]:
+    """The columns whose product a row of the leaf counts, or each row that it sums up."""
+    match leaf:
+        case TableRows() | Completions() | Ranked():
+            return leaf.weights
+        case RunningSum(passing=passing):
+            return passing.counted.weights
+    return ()
+
+
 def merged(one: Leaf, other: Leaf) -> Leaf | None:
     """One leaf for both where a common key says that their rows are the same, else None."""
     if isinstance(one, Ranked) and isinstance(other, Ranked):
@@ -280,6 +304,7 @@ def _merged(one: _Rows, other: _Rows) -> _Rows | None:
         constants=(*one.constants, *(p for p in other.constants if p[0] not in mine)),
         filters=one.filters | other.filters,
         guarded=one.guarded | other.guarded,
+        weights=tuple(sorted((*one.weights, *other.weights))),
     )
 
 
@@ -294,5 +319,6 @@ def completed(leaf: TableRows | Completions, kept: Columns) -> Completions:
         constants=leaf.constants,
         filters=leaf.filters,
         guarded=leaf.guarded,
+        weights=leaf.weights,
         maximised=(*before, *(c for c, v in leaf.columns if (c, v) not in kept)),
     )

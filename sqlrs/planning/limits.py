@@ -15,7 +15,8 @@ def limit(residual: Residual, statistics: Statistics) -> int:
     """A number that T_E does not exceed, whatever its predicates and its output.
 
     For one value of the boundary the atoms are joined one after the other; each multiplies the
-    results at most by the number of its rows that agree with the variables known so far.
+    results at most by the number of its rows that agree with the variables known so far, and by the
+    bound of its weights.
     """
     joined = residual.query.never_null
     known = residual.boundary
@@ -25,8 +26,9 @@ def limit(residual: Residual, statistics: Statistics) -> int:
         most, place = min(
             (_most_rows(atom, known, joined, statistics), i) for i, atom in enumerate(left)
         )
-        product *= most
-        known |= left.pop(place).variables
+        atom = left.pop(place)
+        product *= most if atom.weight is None else most * atom.weight.bound
+        known |= atom.variables
     return product
 
 

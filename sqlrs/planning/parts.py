@@ -89,8 +89,12 @@ class Parts:
         ]
         self._held: dict[Mask, Mask] = {0: 0}
         self._near: dict[Mask, Mask] = {0: 0}
-        # A leaf with a key filters whatever has all its variables.
-        self._filters = [(i, size) for i, size in enumerate(self.sizes) if size.keys]
+        # A leaf with a key filters whatever has all its variables; a number is multiplied once.
+        self._filters = [
+            (i, size)
+            for i, (leaf, size) in enumerate(zip(structure.leaves, self.sizes, strict=True))
+            if size.keys and not leaf.counted
+        ]
 
     def single(self, i: int) -> Part:
         """One leaf."""

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from sqlrs.planning.bags import Grouping, Join, described
 from sqlrs.planning.inclusion_exclusion import Sum
-from sqlrs.planning.leaves import Leaf, Picked, Ranked, RunningSum
+from sqlrs.planning.leaves import Leaf, Picked, Ranked, RunningSum, weights_of
 from sqlrs.planning.problem import Above, Condition, Equal, Renamed
 from sqlrs.planning.prune import Pruning
 from sqlrs.residuals.residual import Residual
@@ -48,7 +48,8 @@ class Plain:
         """One line: the join and the grouping."""
         atoms = ", ".join(atom.alias for atom in self.residual.atoms)
         boundary = ", ".join(map(str, sorted(self.residual.boundary)))
-        then = f", count per value of {boundary}, largest" if boundary else ", count"
+        number = "sum" if self.residual.weighted else "count"
+        then = f", {number} per value of {boundary}, largest" if boundary else f", {number}"
         return [f"join {atoms}{then}", f"reason: {self.reason}"]
 
 
@@ -138,14 +139,19 @@ def sum_lines(total: Sum) -> list[str]:
         for step in term.join.steps:
             if step.canonical.form not in seen:
                 seen.add(step.canonical.form)
-                what = "largest count" if step.largest else "count"
+                what = f"largest {_number(step.join)}" if step.largest else _number(step.join)
                 lines.append(f"{what} per ({described(step.keep)}): {join_text(step.join)}")
         alone = len(total.terms) == 1 and term.coefficient == 1
         sign = "" if alone else f"{term.coefficient:+d} × "
         free = described(total.problem.free)
         what = f"per ({free})" if free else "in all"
-        lines.append(f"{sign}count {what}: {join_text(term.join)}")
+        lines.append(f"{sign}{_number(term.join)} {what}: {join_text(term.join)}")
     return lines
+
+
+def _number(join: Join) -> str:
+    """What a step computes for each group."""
+    return "sum" if any(map(weights_of, join.leaves)) else "count"
 
 
 def join_text(join: Join) -> str:
@@ -168,7 +174,8 @@ def leaf_text(leaf: Leaf) -> str:
         ways = {(True, True): ">", (True, False): "≥", (False, True): "<", (False, False): "≤"}
         way = ways[leaf.passing.upwards, leaf.passing.strict]
         order = [described(leaf.variables), f"{leaf.passing.beyond} {way} {held[leaf.passing.at]}"]
-    return f"{leaf.name}({', '.join(order) or described(leaf.variables)})"
+    factors = "".join(f" × {weight}" for weight in weights_of(leaf))
+    return f"{leaf.name}({', '.join(order) or described(leaf.variables)}){factors}"
 
 
 def condition_text(condition: Condition) -> str:

@@ -1,17 +1,19 @@
 """A residual as a sum of products: leaves joined on variables, conditions, and the free variables.
 
 The value of a problem is a function of its free variables: the number of combinations of leaf rows
-(or of distinct outputs) that agree with them and satisfy every condition. docs/planner.md explains
-the terms, docs/proofs/plans.md proves the rewrites.
+(or of distinct outputs) that agree with them and satisfy every condition. A combination counts the
+product of what its rows count. docs/planner.md explains the terms, docs/proofs/plans.md proves the
+rewrites.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from sqlrs.planning.leaves import Leaf, TableRows
+from sqlrs.planning.leaves import Leaf, TableRows, weights_of
 from sqlrs.query import Comparison, General, Inequality, Predicate, Variable
 from sqlrs.residuals.residual import Residual
 
@@ -92,13 +94,25 @@ class Problem:
     others: tuple[Other, ...] = ()
     output: frozenset[Variable] | None = None
 
+    def __post_init__(self) -> None:
+        if self.output is not None and any(map(weights_of, self.leaves)):
+            raise ValueError("of distinct outputs each counts once, and no leaf has a weight")
+
     @classmethod
     def of(cls, residual: Residual) -> Problem:
-        """The residual's count for each value of its boundary."""
+        """The residual's count for each value of its boundary.
+
+        What the boundary decides through keys is free too, where tables share it: it changes no
+        count, and the tables then meet in free variables alone.
+        """
         never_null = residual.query.never_null
+        held = Counter(v for atom in residual.atoms for v in atom.variables)
+        # Without a boundary the result is one number, not the largest of several.
+        known = residual.determined if residual.boundary else frozenset[Variable]()
+        shared = frozenset(v for v in known if held[v] > 1)
         return cls(
             leaves=tuple(TableRows.of(atom, never_null) for atom in residual.atoms),
-            free=residual.boundary,
+            free=residual.boundary | shared,
             inequalities=residual.inequalities,
             others=(*sorted(residual.comparisons, key=str), *residual.generals),
             output=residual.output,

@@ -22,7 +22,8 @@ from sqlrs.query import Variable
 def reduced(problem: Problem) -> Problem:
     """The problem with fewer free variables and the same largest count.
 
-    A leaf with a key goes where another one of its kind does the same for other free variables.
+    A leaf with a key goes where another one of its kind does the same for other free variables,
+    unless its rows have weights, which would be multiplied.
     Where a leaf alone holds free variables beside shared ones, it counts its most frequent
     completion instead.
     """
@@ -53,7 +54,7 @@ def _copy_of_another(
 ) -> Leaf | None:
     """A leaf that equals another one once its own free variables have the other one's values."""
     for leaf, other in permutations(leaves, 2):
-        if not leaf.keys or leaf.label != other.label:
+        if not leaf.keys or leaf.counted or leaf.label != other.label:
             continue
         elsewhere = _held(one for one in leaves if one is not leaf)
         own = (leaf.variables & changing) - elsewhere

@@ -68,9 +68,11 @@ def _can_be_ranked(problem: Problem, variable: Variable) -> bool:
     if any(variable in condition.variables for condition in problem.others):
         return False
     holders = [leaf for leaf in problem.leaves if variable in leaf.variables]
-    return all(isinstance(x, TableRows) for x in holders) and sort_alike(
-        table.column(name).type for table, name in _places(problem, variable)
-    )
+    if not all(isinstance(x, TableRows) for x in holders):
+        return False
+    columns = [table.column(name) for table, name in _places(problem, variable)]
+    # Ranks are made from all rows of a table, on some of which what is computed may fail.
+    return sort_alike(c.type for c in columns) and all(c.computed is None for c in columns)
 
 
 def _places(problem: Problem, variable: Variable) -> list[tuple[Table, str]]:

@@ -89,7 +89,7 @@ class Classes:
             terms = sorted(atom.terms, key=lambda pair: pair[0])
             held = [(column, term) for column, term in terms if isinstance(term, Variable)]
             label = (
-                *("atom", atom.table.identity, frozenset(atom.filters)),
+                *("atom", atom.table.identity, frozenset(atom.filters), atom.weight),
                 frozenset((c, t) for c, t in terms if isinstance(t, Constant)),
                 tuple(column for column, _ in held),
             )

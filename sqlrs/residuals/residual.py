@@ -3,7 +3,8 @@
 For a set E of atoms, T_E is the largest number of results of ⋈_{i∈E} R_i that agree on one value of
 the boundary (and of the external variables). docs/concepts.md defines the terms; docs/proofs/
 residuals.md proves that the conventions fixed here are the same for every E of a query, which the
-smoothness of every bound built on T_E needs.
+smoothness of every bound built on T_E needs. In a query with weights each result counts the product
+of the weights of its rows.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, combinations
+from math import prod
 
 from sqlrs.effort import spend
 from sqlrs.query import Atom, Comparison, General, Inequality, Predicate, Query, Variable
@@ -107,10 +109,18 @@ class Residual:
 
     @cached_property
     def decided(self) -> bool:
-        """Whether T_E = 1 without looking at data: by keys, or because nothing is output."""
+        """Whether T_E is known without looking at data: by keys, or because nothing is output.
+
+        It is taken to be 1, or with weights what a result counts at most.
+        """
         if self.output is not None and self.output <= self.determined:
             return True
         return self.determined_atoms == self.members
+
+    @property
+    def weighted(self) -> Members:
+        """The atoms of E whose rows have weights."""
+        return self.query.weighted & self.members
 
     @cached_property
     def _closure(self) -> tuple[frozenset[Variable], Members]:
@@ -222,14 +232,24 @@ class Residuals:
     def assemble(
         self, wanted: Iterable[Members], measured: Mapping[Members, int]
     ) -> dict[Members, int]:
-        """T_E of every wanted set from the measured parts; an absent value raises KeyError."""
+        """T_E of every wanted set from the measured parts; an absent value raises KeyError.
+
+        With weights it is W_E, which no sum of weights that one value of the boundary allows
+        exceeds: a measured part counts weights already, a part that keys decide is one result,
+        which counts at most the product of its atoms' bounds, and so does each atom outside E.
+        """
         values: dict[Members, int] = {}
         for members in wanted:
-            value = 1
+            value = self._heaviest(self.query.everything - members)
             for part in self.parts(members):
-                value *= 1 if part.decided else measured[part.members]
+                value *= self._heaviest(part.members) if part.decided else measured[part.members]
             values[members] = value
         return values
+
+    def _heaviest(self, members: Members) -> int:
+        """What one row of each of these atoms counts at most: the product of their bounds."""
+        weights = (self.query.atoms[i].weight for i in self.query.weighted & members)
+        return prod(weight.bound for weight in weights if weight is not None)
 
     def _components(self, members: Members, links: Iterable[Mask]) -> tuple[Members, ...]:
         """The atoms grouped by shared variables, two variables of one link counting as shared."""

@@ -31,7 +31,7 @@ from sqlrs.sql.places import (
     stepped,
     value_of_term,
 )
-from sqlrs.sql.plain import grouped_count, join_of, largest
+from sqlrs.sql.plain import grouped_count, join_of, largest, weights_in
 from sqlrs.templates import template
 from sqlrs.trees.build import ascending, inner, named, number, select_from, table_named
 from sqlrs.trees.identifiers import column
@@ -131,7 +131,7 @@ def grouped_rows(residual: Residual, names: Names) -> exp.Select:
     )
     joined, places = join_of(internal)
     wanted = list(dict(names.all()))
-    rows = grouped_count(joined, places, wanted, None)
+    rows = grouped_count(joined, places, wanted, None, weights_in(internal))
     selected = [exp.alias_(places[v].copy(), name) for v, name in names.all()]
     return rows.select(*selected)
 

@@ -30,6 +30,7 @@ from sqlrs.trees.build import number as number_of
 from sqlrs.trees.identifiers import again, column, identifier
 from sqlrs.trees.naming import RESULTS, column_names, free_name, plain_name
 from sqlrs.trees.predicates import Places, predicate_condition
+from sqlrs.trees.totals import product, summed
 from sqlrs.values import behave_alike
 
 # Room for a number behind the name, in what PostgreSQL keeps of it.
@@ -39,7 +40,6 @@ _OPERATORS: Mapping[type[Condition], type[exp.Expression]] = {
     Inequality: exp.NEQ,
     Above: exp.GT,
 }
-_DECIMAL = exp.DataType.build("DECIMAL(38, 0)")
 
 
 # The name, columns and whether rows are counted, of a step whose result is already there.
@@ -309,23 +309,6 @@ def condition_tree(condition: Condition, places: Places) -> exp.Expression:
         renamed = {own: places[other] for own, other in condition.image}
         return predicate_condition(condition.predicate, renamed)
     return predicate_condition(condition, places)
-
-
-def product(counts: Sequence[exp.Expression]) -> exp.Expression:
-    """The product of counts; two or more are multiplied as decimals, which hold 38 digits."""
-    if not counts:
-        return number_of(1)
-    if len(counts) == 1:
-        return again(counts[0])
-    tree: exp.Expression = exp.Cast(this=again(counts[0]), to=_DECIMAL.copy())
-    for count in counts[1:]:
-        tree = exp.Mul(this=tree, expression=again(count))
-    return tree
-
-
-def summed(counts: Sequence[exp.Expression]) -> exp.Expression:
-    """The number of results of the rows in a group."""
-    return exp.Sum(this=product(counts)) if counts else exp.Count(this=exp.Star())
 
 
 def step_name(grouping: Grouping) -> str:

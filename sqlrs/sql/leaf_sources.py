@@ -28,9 +28,9 @@ from sqlrs.trees.build import (
     inner,
     joined_with,
     named,
+    rows_of,
     select_from,
     table_named,
-    table_of,
     with_columns,
 )
 from sqlrs.trees.build import number as number_of
@@ -38,6 +38,7 @@ from sqlrs.trees.constants import literal
 from sqlrs.trees.identifiers import again, column, identifier
 from sqlrs.trees.naming import RESULTS, column_names, free_name, plain_name
 from sqlrs.trees.predicates import Places, filter_condition
+from sqlrs.trees.totals import product, row_weights, summed
 
 _INTEGER = exp.DataType.build("INTEGER")
 
@@ -52,7 +53,7 @@ def leaf_source(leaf: Leaf, alias: str, once: Once) -> LeafSource:
     match leaf:
         case TableRows():
             own, where = leaf_places(leaf, alias)
-            return table_of(leaf.table, alias), own, where, []
+            return _rows(leaf, alias), own, where, row_weights(leaf.weights, alias)
         case Completions():
             columns = column_names(leaf.variables)
             own = {v: column(c, alias) for v, c in columns.items()}
@@ -66,7 +67,8 @@ def leaf_source(leaf: Leaf, alias: str, once: Once) -> LeafSource:
         case Ranked():
             name = _by_rank(leaf, once)
             own, where = _places(leaf.columns, alias, leaf.guarded - leaf.ranks.columns)
-            return aliased(name, alias), own, where, []
+            weight: list[exp.Expression] = [column(_weight_name(leaf), alias)]
+            return aliased(name, alias), own, where, weight if leaf.counted else []
     raise TypeError(f"there is no source for a leaf of kind {type(leaf).__name__}")
 
 
@@ -80,14 +82,20 @@ def _most_frequent(leaf: Completions, columns: Mapping[Variable, str]) -> exp.Se
     """The kept values of a leaf, each with its largest count over the maximised columns."""
     places, where = leaf_places(leaf, leaf.name)
     select = select_from(
-        table_of(leaf.table, leaf.name),
+        _rows(leaf, leaf.name),
         *(named(again(places[v]), c) for v, c in sorted(columns.items())),
     )
     select = filtered_by(select, where)
+    weights = row_weights(leaf.weights, leaf.name)
     if not leaf.counted:
         return select.distinct(copy=False)
+    if leaf.keys:
+        heaviest = named(exp.Max(this=product(weights)), RESULTS)
+        return grouped_by(
+            with_columns(select, heaviest), [again(places[v]) for v in sorted(columns)]
+        )
     counted = grouped_by(
-        with_columns(select, named(exp.Count(this=exp.Star()), RESULTS)),
+        with_columns(select, named(summed(weights), RESULTS)),
         [
             *(again(places[v]) for v in sorted(columns)),
             *(column(c, leaf.name) for c in leaf.maximised),
@@ -112,11 +120,12 @@ def _ranked(leaf: Ranked, once: Once) -> exp.Select:
             exp.GT(this=column(high, base), expression=column(low, base))
             for high, low in sorted(ranks.above)
         ]
+        kept = [*names, _weight_name(leaf)] if leaf.counted else names
         return filtered_by(
-            select_from(table_named(base), *(column(n, base) for n in names)), in_order
+            select_from(table_named(base), *(column(n, base) for n in kept)), in_order
         )
     by = once(ranks.label[:2], "ranks", partial(_ranks, ranks))
-    select = exp.Select(from_=exp.From(this=table_of(leaf.table, leaf.name)))
+    select = exp.Select(from_=exp.From(this=_rows(leaf, leaf.name)))
     taken = {leaf.name.lower()}
     for name in names:
         place = column(name, leaf.name)
@@ -126,7 +135,15 @@ def _ranked(leaf: Ranked, once: Once) -> exp.Select:
             select = joined_with(select, aliased(by, alias), [found])
             place = column("rank", alias)
         select = with_columns(select, named(place, name))
+    if leaf.counted:
+        weight = product(row_weights(leaf.weights, leaf.name))
+        select = with_columns(select, named(weight, _weight_name(leaf)))
     return filtered_by(select, row_conditions(leaf, leaf.name))
+
+
+def _weight_name(leaf: Ranked) -> str:
+    """A name for the product of a row's weights that no column of the leaf has."""
+    return free_name(RESULTS, {name.lower() for name, _ in leaf.columns})
 
 
 def _ranks(ranks: Ranks) -> exp.Select:
@@ -136,7 +153,7 @@ def _ranks(ranks: Ranks) -> exp.Select:
     rank: exp.Expression = exp.Window(this=exp.RowNumber(), order=exp.Order(expressions=order))
     if ranks.narrow:
         rank = exp.Cast(this=rank, to=_INTEGER.copy())
-    source = table_of(ranks.table, ranks.table.name)
+    source = rows_of(ranks.table, [ranks.column], ranks.table.name)
     select = select_from(source, named(value, "value"), named(rank, "rank"))
     return grouped_by(select, [again(value)])
 
@@ -147,6 +164,7 @@ def _beyond(passing: Passing) -> exp.Select:
     results, value, number, kind = _own_names(passing)
     # At a value that both have, a sum that stops before the other leaf's rows leaves them out.
     point, counted = (0, 1) if passing.strict else (1, 0)
+    weights = row_weights(passing.counted.weights, passing.counted.name)
     both = exp.union(
         _numbered(
             passing.rows,
@@ -156,7 +174,7 @@ def _beyond(passing: Passing) -> exp.Select:
         _numbered(
             passing.counted,
             {**dict(passing.common), value: passing.beyond},
-            {number: exp.Count(this=exp.Star()), kind: number_of(counted)},
+            {number: summed(weights), kind: number_of(counted)},
         ),
         distinct=False,
         copy=False,
@@ -210,8 +228,18 @@ def _numbered(
     _, where = leaf_places(leaf, leaf.name)
     keys = [named(column(c, leaf.name), name) for name, c in columns.items()]
     rest = [named(tree, name) for name, tree in more.items()]
-    select = filtered_by(select_from(table_of(leaf.table, leaf.name), *keys, *rest), where)
+    select = filtered_by(select_from(_rows(leaf, leaf.name), *keys, *rest), where)
     return grouped_by(select, (column(c, leaf.name) for c in columns.values()))
+
+
+def _rows(leaf: OfTable, alias: str) -> exp.Expression:
+    """What stands in FROM for the rows of a leaf."""
+    read = {name for name, _ in (*leaf.columns, *leaf.constants)}.union(
+        leaf.guarded, leaf.weights, *(f.columns for f in leaf.filters)
+    )
+    if isinstance(leaf, Completions):
+        read.update(leaf.maximised)
+    return rows_of(leaf.table, read, alias)
 
 
 def leaf_places(leaf: OfTable, alias: str) -> tuple[Places, list[exp.Expression]]:

@@ -5,15 +5,18 @@ The tree is written in no dialect: the last call, ``tree.sql(dialect=...)``, cho
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from sqlglot import exp
 
 from sqlrs.query import Atom, Constant, Variable
 from sqlrs.residuals.residual import Residual
-from sqlrs.trees.build import connected_order, filtered_by, joined_with, number, table_of
+from sqlrs.trees.build import connected_order, filtered_by, joined_with, named, number, rows_of
 from sqlrs.trees.constants import literal
 from sqlrs.trees.identifiers import again, column
 from sqlrs.trees.naming import RESULTS
 from sqlrs.trees.predicates import Places, filter_condition, predicate_condition
+from sqlrs.trees.totals import row_weights, summed
 
 
 def plain(residual: Residual) -> exp.Select:
@@ -25,7 +28,7 @@ def plain(residual: Residual) -> exp.Select:
         raise ValueError("the plain form cannot range over external variables")
     joined, places = join_of(residual)
     boundary = sorted(residual.boundary)
-    rows = grouped_count(joined, places, boundary, residual.output)
+    rows = grouped_count(joined, places, boundary, residual.output, weights_in(residual))
     if not boundary:
         return rows
     return largest(rows, "per_boundary_value")
@@ -35,7 +38,7 @@ def join_of(residual: Residual) -> tuple[exp.Select, Places]:
     """FROM, JOIN and WHERE of the residual, and the column that stands for each variable."""
     first, *rest = connected_order(residual.atoms)
     places, within = _own_places(first)
-    select = exp.Select(from_=exp.From(this=table_of(first.table, first.alias)))
+    select = exp.Select(from_=exp.From(this=_rows(first)))
     joined_here = {v for v, _ in within}
     where = [*(equal for _, equal in within), *atom_conditions(first)]
     for atom in rest:
@@ -45,13 +48,28 @@ def join_of(residual: Residual) -> tuple[exp.Select, Places]:
             for v, here in own.items()
             if v in places
         }
-        select = joined_with(select, table_of(atom.table, atom.alias), list(common.values()))
+        select = joined_with(select, _rows(atom), list(common.values()))
         joined_here |= {*common, *(v for v, _ in within)}
         where += [*(equal for _, equal in within), *atom_conditions(atom)]
         places = {**own, **places}
     where += not_null(residual, places, joined_here)
     where += [predicate_condition(p, places) for p in residual.predicates]
     return filtered_by(select, where), places
+
+
+def _rows(atom: Atom) -> exp.Expression:
+    """What stands in FROM for an atom."""
+    return rows_of(atom.table, atom.reads, atom.alias)
+
+
+def weights_in(residual: Residual) -> list[exp.Expression]:
+    """The weights of a row of the residual's join, over the aliases of its atoms."""
+    return [
+        weight
+        for atom in residual.atoms
+        if atom.weight is not None
+        for weight in row_weights([atom.weight.column], atom.alias)
+    ]
 
 
 def _own_places(atom: Atom) -> tuple[Places, list[tuple[Variable, exp.Expression]]]:
@@ -74,19 +92,28 @@ def grouped_count(
     places: Places,
     boundary: list[Variable],
     output: frozenset[Variable] | None,
+    weights: Sequence[exp.Expression] = (),
+    shown: Mapping[Variable, str] | None = None,
 ) -> exp.Select:
     """The number of results, or of distinct outputs, for each value of the boundary.
 
-    ``joined`` becomes a part of what is returned.
+    With ``weights`` it is the sum of their products. ``joined`` becomes a part of what is returned.
+    Variables of the boundary that are ``shown`` are columns under these names, before the number.
     """
     if output is not None:
+        if weights:
+            raise ValueError("of distinct outputs each counts once, and no row has a weight")
         names = {v: f"v{i}" for i, v in enumerate(sorted(output | set(boundary)))}
         columns = [exp.alias_(again(places[v]), name, copy=False) for v, name in names.items()]
         joined.set("expressions", columns or [number(1)])
         joined.set("distinct", exp.Distinct())
         joined = exp.Select(from_=exp.From(this=joined.subquery("distinct_outputs", copy=False)))
         places = {v: column(name, "distinct_outputs") for v, name in names.items()}
-    joined.set("expressions", [exp.alias_(exp.Count(this=exp.Star()), RESULTS, copy=False)])
+    total = summed(weights)
+    if weights and not boundary:
+        total = exp.Coalesce(this=total, expressions=[number(0)])
+    columns = [named(again(places[v]), name) for v, name in (shown or {}).items()]
+    joined.set("expressions", [*columns, exp.alias_(total, RESULTS, copy=False)])
     if boundary:
         joined.set("group", exp.Group(expressions=[again(places[v]) for v in boundary]))
     return joined
@@ -95,11 +122,11 @@ def grouped_count(
 def largest(rows: exp.Select, name: str) -> exp.Select:
     """The largest ``results`` of ``rows``, which become the CTE ``name``; 0 if there are none."""
     value = exp.Coalesce(this=exp.Max(this=column(RESULTS)), expressions=[number(0)])
-    rows_of = exp.CTE(this=rows, alias=exp.TableAlias(this=exp.to_identifier(name)))
+    counted = exp.CTE(this=rows, alias=exp.TableAlias(this=exp.to_identifier(name)))
     return exp.Select(
         expressions=[value],
         from_=exp.From(this=exp.to_identifier(name)),
-        with_=exp.With(expressions=[rows_of]),
+        with_=exp.With(expressions=[counted]),
     )
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import operator
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from typing import Any
 
 from hypothesis import strategies as st
 from sqlglot import exp
@@ -24,19 +26,20 @@ from sqlrs.query import (
 from sqlrs.residuals.residual import Residual, Residuals
 from tests.support.builders import INTEGER, table
 from tests.support.special import Line
+from tests.support.weights import COLUMNS, cells, weighed
 
 NUMBERS = Line(INTEGER, ())
 NAMES = "abcde"
 
 
 def tables(line: Line) -> tuple[Table, ...]:
-    """The tables, all their columns of one type."""
+    """The tables, all their columns of one type but for those of weights."""
     types = dict.fromkeys(("p", "q", "id"), line.type)
     return (
-        table("keyed", "p", "q", keys=["p q"], types=types),
-        table("bag", "p", "q", nullable="p q", types=types),
-        table("wide", "id", "p", "q", keys=["id"], nullable="p q", types=types),
-        table("open_data", "p", "q", private=False, nullable="q", types=types),
+        table("keyed", "p", "q", *COLUMNS, keys=["p q"], types=types),
+        table("bag", "p", "q", *COLUMNS, nullable="p q", types=types),
+        table("wide", "id", "p", "q", *COLUMNS, keys=["id"], nullable="p q", types=types),
+        table("open_data", "p", "q", *COLUMNS, private=False, nullable="q", types=types),
     )
 
 
@@ -86,7 +89,9 @@ def queries(draw: st.DrawFn, most_atoms: int = 4, line: Line = NUMBERS) -> Query
     if names and not line.values and draw(st.integers(0, 5)) == 0:
         comparisons.add(Comparison(draw(st.sampled_from(names)), Constant(2, INTEGER), False))
     distinct = None
-    if names and draw(st.integers(0, 3)) == 0:
+    if draw(st.booleans()):
+        atoms = draw(weighed(atoms))
+    elif names and draw(st.integers(0, 3)) == 0:
         distinct = frozenset(draw(st.sets(st.sampled_from(names), min_size=1)))
     return Query(atoms, frozenset(inequalities), frozenset(comparisons), tuple(generals), distinct)
 
@@ -96,6 +101,10 @@ def atoms_named(draw: st.DrawFn, alias: str, line: Line = NUMBERS) -> Atom:
     of = draw(st.sampled_from(tables(line)))
     terms: list[tuple[str, Term]] = []
     for column in of.columns:
+        if column.name in COLUMNS:
+            if not line.values and draw(st.integers(0, 7)) == 0:
+                terms.append((column.name, Variable(draw(st.sampled_from(NAMES)), column.type)))
+            continue
         in_key = any(column.name in key for key in of.keys)
         kind = draw(st.integers(0, 9))
         if kind == 0 and not line.values:
@@ -104,7 +113,7 @@ def atoms_named(draw: st.DrawFn, alias: str, line: Line = NUMBERS) -> Atom:
             terms.append((column.name, Variable(draw(st.sampled_from(NAMES)), line.type)))
     filters: tuple[Filter, ...] = ()
     if draw(st.integers(0, 5)) == 0:
-        filtered = exp.column(draw(st.sampled_from(of.columns)).name)
+        filtered = exp.column(draw(st.sampled_from(["p", "q"])))
         tests: list[exp.Expression] = [filtered.is_(exp.null())]
         if not line.values:
             tests.append(exp.LT(this=filtered, expression=exp.Literal.number(2)))
@@ -125,10 +134,49 @@ def conditions(arguments: int, line: Line = NUMBERS) -> st.SearchStrategy[exp.Ex
     return st.sampled_from([null_or_less] if line.values else [odd(total), null_or_less])
 
 
+def evaluate(condition: Hashable, values: object) -> bool:
+    """Whether a condition of these strategies holds, as the brute-force oracle asks for it."""
+    if isinstance(values, tuple):
+        values = {f"v{i}": value for i, value in enumerate(values)}
+    assert isinstance(condition, exp.Expression) and isinstance(values, dict)
+    return _value(condition, values) is True
+
+
+def _value(tree: exp.Expr, values: dict[str, Any]) -> Any:
+    """SQL's value of a tree, None for NULL: only what `conditions` and filters are made of."""
+    if isinstance(tree, exp.Column | exp.Placeholder):
+        return values[tree.name]
+    if isinstance(tree, exp.Literal):
+        return int(tree.name)
+    if isinstance(tree, exp.Paren):
+        return _value(tree.this, values)
+    if isinstance(tree, exp.Is):
+        return _value(tree.this, values) is None
+    left, right = _value(tree.this, values), _value(tree.args["expression"], values)
+    if isinstance(tree, exp.Or):
+        return True if True in (left, right) else (None if None in (left, right) else False)
+    if left is None or right is None:
+        return None
+    return _OPERATORS[type(tree)](left, right)
+
+
+_OPERATORS: dict[type[exp.Expr], Callable[[Any, Any], Any]] = {
+    exp.LT: operator.lt,
+    exp.EQ: operator.eq,
+    exp.Add: operator.add,
+    exp.Mod: operator.mod,
+}
+
+
 @st.composite
 def rows_of(draw: st.DrawFn, of: Table, line: Line = NUMBERS) -> list[tuple[object, ...]]:
     value = st.sampled_from(line.values) if line.values else st.integers(0, 3)
-    row = st.tuples(*(st.none() | value if c.nullable else value for c in of.columns))
+    row = st.tuples(
+        *(
+            cells(c.name) if c.name in COLUMNS else (st.none() | value if c.nullable else value)
+            for c in of.columns
+        )
+    )
     if of.keys:
         [key] = of.keys
         places = [i for i, c in enumerate(of.columns) if c.name in key]

@@ -20,6 +20,7 @@ from sqlrs.sql.write import statement_of
 from tests.support import brute
 from tests.support.builders import DECIMAL, INTEGER, atom, query, table
 from tests.support.examples import examples
+from tests.support.weights import COLUMNS, cells, weighed
 
 DATE = ColumnType(Family.DATE, "DATE")
 VALUES = {
@@ -53,7 +54,7 @@ def run(plan: ResidualPlan) -> int:
 def compared(draw: st.DrawFn, kind: ColumnType) -> tuple[Query, brute.Database]:
     """A query of up to three atoms with up to four comparisons, and rows for its tables."""
     name = f"r_{kind.family.value}"
-    of = table(name, "x", "y", nullable="x y", types={"x": kind, "y": kind})
+    of = table(name, "x", "y", *COLUMNS, nullable="x y", types={"x": kind, "y": kind})
     names = "abcde"
     atoms = [
         atom(of, draw(st.sampled_from(names)), draw(st.sampled_from(names)))
@@ -69,15 +70,16 @@ def compared(draw: st.DrawFn, kind: ColumnType) -> tuple[Query, brute.Database]:
     choices = st.lists(st.sampled_from([*pairs, *constants]), min_size=1, max_size=3, unique=True)
     less, at_most = draw(choices), draw(choices)
     different = draw(st.lists(st.sampled_from(pairs), max_size=1))
+    weighted = draw(weighed(atoms))
     distinct = draw(st.one_of(st.none(), st.sets(st.sampled_from(used), min_size=1)))
     q = query(
-        *atoms,
+        *(weighted if distinct is None else atoms),
         less=less,
         at_most=at_most,
         different=[" ".join(p) for p in different],
         distinct=None if distinct is None else " ".join(sorted(distinct)),
     )
-    rows = draw(st.lists(st.tuples(VALUES[kind], VALUES[kind]), max_size=5))
+    rows = draw(st.lists(st.tuples(VALUES[kind], VALUES[kind], *map(cells, COLUMNS)), max_size=5))
     return q, {name: rows}
 
 

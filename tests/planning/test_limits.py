@@ -100,6 +100,8 @@ def test_a_null_is_counted_by_no_frequency(on_duckdb: Direct) -> None:
 
 
 def fold_of(residuals: Residuals) -> Fold:
+    if residuals.query.weighted:
+        return lambda values: Fraction(sum(values.values()))
     return lambda values: released_sensitivity(residuals, values, WEIGHTS).value
 
 

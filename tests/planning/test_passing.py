@@ -26,11 +26,13 @@ from sqlrs.sql.write import statement_of
 from tests.planning.adapters import Direct
 from tests.support.builders import DECIMAL, INTEGER, TEXT, atom, query, table
 from tests.support.examples import examples
+from tests.support.weights import cells, weighable, weighed
 
 VISIT = table("visit", "person", "place", "day", nullable="person place day")
 SHORT = ColumnType(Family.INTEGER, "SMALLINT")
 STAY = table("stay", "person", "place", "day", types={"day": SHORT}, nullable="day")
 ONCE = table("once", "person", "place", "day", keys=["person day"], nullable="place")
+TABLES = tuple(map(weighable, (VISIT, STAY, ONCE)))
 NOTE = table("note", "person", "place", "day", types={"day": TEXT})
 PLANNER = Planner(Statistics())
 
@@ -67,10 +69,10 @@ def comparing(draw: st.DrawFn) -> Residual:
     atoms: list[Atom] = []
 
     def add(*terms: str | int | None) -> None:
-        of = draw(st.sampled_from([VISIT, STAY, ONCE]))
+        of = draw(st.sampled_from(TABLES))
         person, *rest = terms
         # The columns of a key have variables.
-        alone = f"p{len(atoms)}" if of is ONCE else None
+        alone = f"p{len(atoms)}" if of.keys else None
         atoms.append(atom(of, alone if person is None else person, *rest))
 
     add(*shared, "s")
@@ -85,11 +87,12 @@ def comparing(draw: st.DrawFn) -> Residual:
     inside = frozenset(range(len(atoms)))
     names = sorted({v.name for a in atoms for v in a.variables})
     if draw(st.booleans()):
-        atoms.append(atom(VISIT, *draw(st.permutations(names))[:2]))
+        atoms.append(atom(TABLES[0], *draw(st.permutations(names))[:2]))
     unequal = st.lists(st.sampled_from(list(combinations(names, 2))), max_size=2, unique=True)
     strict = draw(st.booleans())
     whole = query(
-        *atoms,
+        *draw(weighed(atoms[: len(inside)])),
+        *atoms[len(inside) :],
         different=[" ".join(pair) for pair in draw(unequal)],
         less=pairs if strict else (),
         at_most=() if strict else pairs,
@@ -99,8 +102,8 @@ def comparing(draw: st.DrawFn) -> Residual:
 
 def rows_of(one: Table) -> st.SearchStrategy[list[tuple[object, ...]]]:
     small = st.integers(0, 3)
-    columns = [st.one_of(st.none(), small) if c.nullable else small for c in one.columns]
-    rows = st.tuples(*columns)
+    columns = [st.one_of(st.none(), small) if c.nullable else small for c in one.columns[:3]]
+    rows = st.tuples(*columns, *(cells(c.name) for c in one.columns[3:]))
     if one.keys:
         return st.lists(rows, max_size=12, unique_by=lambda row: (row[0], row[2]))
     return st.lists(rows, max_size=12)
@@ -113,7 +116,7 @@ def check(residual: Residual, data: st.DataObject, snapshot: Direct) -> None:
         assert total is not None
     if total is None:
         reject()
-    for one in (VISIT, STAY, ONCE):
+    for one in TABLES:
         snapshot.fill(one, data.draw(rows_of(one)))
     plan = Factorised(residual, total)
     expected = snapshot.scalar(emit.plain(residual))

@@ -24,6 +24,7 @@ from tests.planning.adapters import Direct
 from tests.planning.strategies import TABLES, rows_of
 from tests.support.builders import EDGE, atom, query, table
 from tests.support.examples import examples
+from tests.support.weights import weighed, weighing
 
 BOW_TIE = [atom(EDGE, *p) for p in ("xa", "ab", "bx", "xc", "cd", "dx")]
 
@@ -63,7 +64,7 @@ def open_flowers(draw: st.DrawFn) -> Residual:
         names.append(f"b{i}")
     pairs = st.lists(st.sampled_from(names), min_size=2, max_size=2, unique=True)
     different = [" ".join(pair) for pair in draw(st.lists(pairs, max_size=3))]
-    whole = query(*petals, *closing, different=different)
+    whole = query(*draw(weighed(petals)), *closing, different=different)
     return Residuals(whole).of(frozenset(range(len(petals))))
 
 
@@ -90,7 +91,8 @@ def open_stars(draw: st.DrawFn) -> Residual:
     names = sorted({str(v) for one in edges for v in one.variables})
     pairs = st.lists(st.sampled_from(names), min_size=2, max_size=2, unique=True)
     different = [" ".join(pair) for pair in draw(st.lists(pairs, max_size=2))]
-    return Residuals(query(*edges, *gone, different=different)).of(frozenset(range(len(edges))))
+    whole = query(*draw(weighed(edges)), *gone, different=different)
+    return Residuals(whole).of(frozenset(range(len(edges))))
 
 
 @settings(max_examples=examples(50))
@@ -104,9 +106,14 @@ def test_leaves_that_another_one_stands_for(
     assert set(values(residual, on_duckdb)) == {expected}
 
 
-def kept(*inequalities: str, of: Table = EDGE, edges: str = "xa bx xc dx") -> int:
+def kept(
+    *inequalities: str,
+    of: Table = TABLES[0],
+    edges: str = "xa bx xc dx",
+    weight: str | None = None,
+) -> int:
     """How many leaves of a star are left."""
-    star = [atom(of, *p) for p in edges.split()]
+    star = [weighing(atom(of, *p), weight) for p in edges.split()]
     gone = [atom(EDGE, v, f"z{v}") for v in "abcd" if v in edges]
     residual = Residuals(query(*star, *gone, different=inequalities)).of(
         frozenset(range(len(star)))
@@ -118,8 +125,9 @@ def test_which_leaves_another_one_stands_for(on_duckdb: Direct) -> None:
     assert kept() == 2
     assert kept("a c") == 3
     assert kept("a c", "b d") == 4
-    # Rows that repeat count for themselves, so none can go.
+    # Rows that repeat count for themselves, so none can go; nor can those that have a weight.
     assert kept(of=table("bag", "src", "dst")) == 4
+    assert kept(weight="few") == 4
     # A negative control: with a ≠ c the two edges from x must be different ones.
     on_duckdb.fill(EDGE, [(0, 1), (2, 1)])
     star = [atom(EDGE, "x", "a"), atom(EDGE, "x", "c")]

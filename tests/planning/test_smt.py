@@ -23,9 +23,11 @@ from sqlrs.sql.write import statement_of
 from tests.support import brute
 from tests.support.builders import DECIMAL, INTEGER, TEXT, Side, atom, query, table
 from tests.support.examples import examples
+from tests.support.weights import cells_of, weighable, weighed
 
 DATE = ColumnType(Family.DATE, "DATE")
 R = table("r", "x", "y", nullable="x y")
+HEAVY = weighable(R)
 CONNECTION = duckdb.connect(config={"threads": 1})
 
 
@@ -86,7 +88,7 @@ TEXTS = [
 @st.composite
 def problems(draw: st.DrawFn) -> tuple[Query, brute.Database]:
     """Two atoms, with or without a shared variable, and predicates that cross between them."""
-    atoms = [atom(R, "a", "b"), atom(R, draw(st.sampled_from("ac")), "d")]
+    atoms = [atom(HEAVY, "a", "b"), atom(HEAVY, draw(st.sampled_from("ac")), "d")]
     inside, outside = ["a", "b"], sorted({v.name for v in atoms[1].variables} - {"a"})
     crossing = [f"{x} {z}" for x in inside for z in outside]
     generals = [
@@ -95,10 +97,13 @@ def problems(draw: st.DrawFn) -> tuple[Query, brute.Database]:
     ]
     pairs: list[tuple[Side, Side]] = [(x, z) for x in inside for z in outside]
     less = draw(st.lists(st.sampled_from(pairs + [(z, x) for x, z in pairs]), max_size=1))
-    distinct = draw(st.sampled_from([None, "a", "b", "a b"]))
+    distinct = draw(st.sampled_from([None, None, "a", "b", "a b"]))
+    if distinct is None:
+        atoms = [*draw(weighed(atoms))]
     value = st.one_of(st.none(), st.integers(-4, 4), st.integers(0, 4))
-    rows = draw(st.lists(st.tuples(st.integers(0, 1) | value, value), min_size=3, max_size=7))
-    return query(*atoms, general=generals, less=less, distinct=distinct), {"r": rows}
+    pairs_of = st.tuples(st.integers(0, 1) | value, value)
+    rows = draw(cells_of(draw(st.lists(pairs_of, min_size=3, max_size=7))))
+    return query(*atoms, general=generals, less=less, distinct=distinct), {HEAVY.name: rows}
 
 
 @settings(max_examples=examples(30), deadline=None)

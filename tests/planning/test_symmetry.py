@@ -37,9 +37,11 @@ from tests.support.builders import (
     table,
 )
 from tests.support.examples import examples
+from tests.support.weights import cells_of, weighable, weighing
 
 KEYED = table("keyed", "src", "dst", keys=["src dst"])
 BAG = table("bag", "src", "dst", "kind", nullable="src dst kind")
+HEAVY = weighable(KEYED)
 NAMED = table("named", "src", "dst", keys=["src dst"], types={"src": TEXT, "dst": TEXT})
 # Values sort differently as texts and by frequency than as numbers.
 NUMBERS = st.one_of(st.none(), st.integers(8, 12))
@@ -100,6 +102,15 @@ def test_what_stands_in_the_way() -> None:
     kinds = [atom(BAG, "a", "b", 1), atom(BAG, "b", "c", 1), atom(BAG, "c", "a", 2)]
     assert found(query(*kinds, different="a b c")) == set()
     assert found(query(kinds[0], kinds[1], atom(BAG, "c", "a", 1), different="a b c")) == {"abc"}
+    # One edge has another weight than the others, or none.
+    heavy = [atom(HEAVY, *p) for p in ("ab", "bc", "ca")]
+    for columns, sets in (
+        (["few", "few", "few"], {"abc"}),
+        (["few", "few", "many"], set()),
+        (["few", "few", None], set()),
+    ):
+        edges = [weighing(one, column) for one, column in zip(heavy, columns, strict=True)]
+        assert found(query(*edges, different="a b c")) == sets
     # Outputs are counted once, whatever their number of results.
     assert (
         ordered(Problem.of(everything(query(*triangle, different="a b c", distinct="a"))), PLANNER)
@@ -130,15 +141,19 @@ PLANNER = Planner(Statistics())
 
 @st.composite
 def cycles(draw: st.DrawFn) -> tuple[Query, Table]:
-    """Cycles of three to five atoms of one table, each with the same further conditions."""
+    """Cycles of three to five atoms of one table, each with the same conditions and weight."""
     of = draw(st.sampled_from([KEYED, BAG, NAMED]))
     names = "abcde"[: draw(st.integers(3, 5))]
     kind = draw(st.sampled_from([(), (1,)])) if of is BAG else ()
     turned = draw(st.booleans())
+    weight = draw(st.sampled_from([None, "few"]))
     atoms = []
     for a, b in zip(names, names[1:] + names[0], strict=True):
         pair = (b, a) if turned else (a, b)
         atoms += [atom(of, *pair, *kind)] * (1 if len(names) > 3 else draw(REPEATS))
+    if weight is not None:
+        of = weighable(of)
+        atoms = [weighing(replace(one, table=of), weight) for one in atoms]
     return query(*atoms, different=" ".join(names)), of
 
 
@@ -148,11 +163,14 @@ REPEATS = st.shared(st.sampled_from([1, 1, 2]), key="repeats")
 @st.composite
 def rows_of(draw: st.DrawFn, of: Table) -> list[tuple[object, ...]]:
     values: st.SearchStrategy[Any] = st.integers(8, 12) if of.keys else NUMBERS
-    if of is NAMED:
+    if of.column("src").type is TEXT:
         values = values.map(str)
-    columns = [values, values] + [st.sampled_from([None, 1, 2])] * (len(of.columns) - 2)
+    columns = [values, values]
+    if any(column.name == "kind" for column in of.columns):
+        columns.append(st.sampled_from([None, 1, 2]))
     rows = draw(st.lists(st.tuples(*columns), max_size=30))
-    return sorted(set(rows)) if of.keys else rows
+    found: list[tuple[object, ...]] = [*sorted(set(rows))] if of.keys else [*rows]
+    return found if len(columns) == len(of.columns) else draw(cells_of(found))
 
 
 def check(whole: Query, of: Table, rows: Sequence[tuple[object, ...]], snapshot: Direct) -> None:

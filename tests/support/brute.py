@@ -3,7 +3,8 @@
 An oracle for tests, independent of every plan and of all SQL. It shares with the code under test
 only the descriptions (`Query`, `Residual`) and follows the definitions word by word, so it is slow:
 all combinations of rows are tried. A database maps a table's label to its rows, a row is a tuple in
-the order of the table's columns, NULL is None. Equal rows are different rows (a bag).
+the order of the table's columns, NULL is None. Equal rows are different rows (a bag). A result
+counts the product of its rows' weights, 1 where none has any.
 
 A filter or a general predicate is evaluated by `evaluate(condition, values)`, where the values are
 the columns a filter reads (a dict) or a general predicate's arguments (a tuple). By default the
@@ -43,16 +44,20 @@ def call(condition: Hashable, values: object) -> bool:
 
 
 def count(query: Query, database: Database, *, evaluate: Evaluate = call) -> int:
-    """|q(I)|: rows, or distinct values of the output variables."""
+    """|q(I)|: rows, or distinct values of the output variables; with weights their sum."""
     results = [
-        a
-        for a in joined(query, query.everything, database, evaluate)
+        (a, weight)
+        for a, weight in weighed(query, query.everything, database, evaluate)
         if all(holds(p, a, evaluate) for p in query.predicates)
     ]
     if query.distinct is None:
-        return len(results)
+        return sum(weight for _, weight in results)
     output = sorted(query.distinct)
-    return len({tuple(a[v] for v in output) for a in results})
+    heavy: dict[Row, int] = {}
+    for a, weight in results:
+        if heavy.setdefault(tuple(a[v] for v in output), weight) != weight:
+            raise ValueError("the output does not decide the weight")
+    return sum(heavy.values())
 
 
 def residual_value(
@@ -68,20 +73,23 @@ def residual_value(
     Nothing is said without data: an empty join has the value 0, even where keys would decide 1.
     """
     query = residual.query
+    if query.weighted and query.distinct is not None:
+        raise ValueError("no residual of distinct outputs has weights")
     domain = domain or whole_domain(query, database)
     outside = sorted(residual.external)
     boundary = sorted(residual.boundary)
     output = None if residual.output is None else sorted(residual.output)
     choices = [dict(zip(outside, values, strict=True)) for values in product(*map(domain, outside))]
-    groups: dict[Row, list[Row]] = {}
-    for row_number, inner in enumerate(joined(query, residual.members, database, evaluate)):
+    groups: dict[Row, dict[Row, int]] = {}
+    results = weighed(query, residual.members, database, evaluate)
+    for row_number, (inner, weight) in enumerate(results):
         for choice_number, choice in enumerate(choices):
             assignment = inner | choice
             if all(holds(p, assignment, evaluate) for p in residual.predicates):
                 result = (row_number,) if output is None else tuple(assignment[v] for v in output)
                 group = (choice_number, *(assignment[v] for v in boundary))
-                groups.setdefault(group, []).append(result)
-    return max((len(set(results)) for results in groups.values()), default=0)
+                groups.setdefault(group, {})[result] = weight
+    return max((sum(counted.values()) for counted in groups.values()), default=0)
 
 
 def residual_values(
@@ -92,38 +100,66 @@ def residual_values(
     domain: Domain | None = None,
     evaluate: Evaluate = call,
 ) -> dict[Members, int]:
-    """T_E of the wanted sets as `Residuals` reads them: parts multiply, a decided one is 1."""
+    """T_E of the wanted sets as `Residuals` reads them: parts multiply, a decided one is 1.
+
+    With weights a decided part, and each atom outside E, is its heaviest: the bound.
+    """
     known: dict[Members, int] = {}
+    atoms = residuals.query.atoms
+
+    def heaviest(members: Members) -> int:
+        return prod(w.bound for i in members if (w := atoms[i].weight) is not None)
 
     def value(part: Residual) -> int:
         if part.decided:
-            return 1
+            return heaviest(part.members)
         if part.members not in known:
             known[part.members] = residual_value(part, database, domain=domain, evaluate=evaluate)
         return known[part.members]
 
-    return {members: prod(map(value, residuals.parts(members))) for members in wanted}
+    everything = residuals.query.everything
+    return {
+        members: heaviest(everything - members) * prod(map(value, residuals.parts(members)))
+        for members in wanted
+    }
 
 
 def joined(
     query: Query, members: Iterable[int], database: Database, evaluate: Evaluate = call
 ) -> Iterator[Assignment]:
     """Every combination of rows of the atoms that agrees on variables, constants and filters."""
+    return (assignment for assignment, _ in weighed(query, members, database, evaluate))
+
+
+def weighed(
+    query: Query, members: Iterable[int], database: Database, evaluate: Evaluate = call
+) -> Iterator[tuple[Assignment, int]]:
+    """The same combinations, each with the product of its rows' weights."""
     atoms = [query.atoms[i] for i in sorted(members)]
     never_null = never_null_variables(query)
 
-    def extend(position: int, assignment: Assignment) -> Iterator[Assignment]:
+    def extend(
+        position: int, assignment: Assignment, weight: int
+    ) -> Iterator[tuple[Assignment, int]]:
         if position == len(atoms):
-            yield assignment
+            yield assignment, weight
             return
         for row in database[atoms[position].table.label]:
             extended = _bind(atoms[position], row, assignment, evaluate)
             if extended is not None and all(
                 extended[v] is not None for v in never_null if v in extended
             ):
-                yield from extend(position + 1, extended)
+                yield from extend(position + 1, extended, weight * _weight(atoms[position], row))
 
-    return extend(0, {})
+    return extend(0, {}, 1)
+
+
+def _weight(atom: Atom, row: Row) -> int:
+    if atom.weight is None:
+        return 1
+    weight = row[[c.name for c in atom.table.columns].index(atom.weight.column)]
+    assert isinstance(weight, int) and 0 <= weight <= atom.weight.bound
+    return weight
 
 
 def never_null_variables(query: Query) -> frozenset[Variable]:

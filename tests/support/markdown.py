@@ -13,19 +13,25 @@ PAGES = tuple(
         for p in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("sql_templates/*.md")]
     )
 )
-_FENCE = re.compile(r"^```(\S*)[ \t]*([^\n]*)\n(.*?)^```[ \t]*$", re.S | re.M)
+_FENCE = re.compile(
+    r"^(<!-- numbers vary -->\n)?```(\S*)[ \t]*([^\n]*)\n(.*?)^```[ \t]*$", re.S | re.M
+)
 _LINK = re.compile(r"(?<!\\)\]\(([^)\s]+)\)")
 ANYTHING = "…"
 
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block: its language, the rest of its first line, its text and its line number."""
+    """A fenced block: its language, the rest of its first line, its text and its line number.
+
+    ``numbers_vary``: a comment before it says that its numbers are those of one run.
+    """
 
     language: str
     info: str
     text: str
     line: int
+    numbers_vary: bool = False
 
 
 @dataclass(frozen=True)
@@ -41,7 +47,7 @@ def blocks(page: Path) -> list[Block]:
     """The fenced blocks of a page, in order."""
     text = page.read_text(encoding="utf-8")
     return [
-        Block(m[1], m[2].strip(), m[3], text.count("\n", 0, m.start()) + 1)
+        Block(m[2], m[3].strip(), m[4], text.count("\n", 0, m.start(2)) + 1, m[1] is not None)
         for m in _FENCE.finditer(text)
     ]
 
@@ -84,6 +90,13 @@ def matches(shown: str, printed: str) -> bool:
         pattern += r"[^\n]*".join(map(re.escape, parts))
         pattern += r"[^\n]*\n(?:[^\n]*\n)*?" if open_end else r"[ \t]*\n"
     return re.fullmatch(pattern, printed.rstrip() + "\n") is not None
+
+
+def shape(text: str) -> str:
+    """The text with # for every number, and one space or rule for many: what noise leaves alone."""
+    text = re.sub(r"(?<![\w.])-?\d+(?:\.\d+)?(?![\w.])", "#", text)
+    text = re.sub("─+", "─", re.sub(r"[ \t]+", " ", text))
+    return "\n".join(line.strip() for line in text.splitlines())
 
 
 def links(page: Path) -> list[str]:
