@@ -14,7 +14,7 @@ from functools import cached_property
 from sqlrs.epsilon import parse_epsilon
 from sqlrs.errors import UsageError
 from sqlrs.noise.geometric import two_sided_geometric
-from sqlrs.noise.law import Noise
+from sqlrs.noise.law import ScaledLaw
 from sqlrs.noise.randomness import RandomBits
 from sqlrs.noise.width import GRID_BITS, width_multiple
 from sqlrs.sensitivity.exponential import round_up
@@ -30,7 +30,7 @@ class ErrorBars:
     """Intervals that hold the true count with probability `coverage`, for `epsilon` more."""
 
     def __init__(
-        self, epsilon2: Decimal, mechanism: Noise, coverage: Fraction = DEFAULT_COVERAGE
+        self, epsilon2: Decimal, mechanism: ScaledLaw, coverage: Fraction = DEFAULT_COVERAGE
     ) -> None:
         if not MIN_COVERAGE <= coverage <= MAX_COVERAGE:
             raise UsageError(
@@ -47,10 +47,17 @@ class ErrorBars:
 
     def interval(self, answer: int, sensitivity: Fraction, bits: RandomBits) -> tuple[int, int]:
         """The interval around a released answer. It reveals the sensitivity, at cost `epsilon`."""
+        half = self.half_width(sensitivity, bits)
+        return answer - half, answer + half
+
+    def half_width(self, sensitivity: Fraction, bits: RandomBits) -> int:
+        """Half the width of the interval of every number whose noise has this sensitivity.
+
+        One call costs `epsilon`, however many numbers of one law it serves.
+        """
         target = self._mechanism.scale(sensitivity) * self.multiple
         index = self._grid.index(target) + two_sided_geometric(Fraction(self.epsilon), bits)
-        half = math.ceil(self._grid.value(max(index, 0)))
-        return answer - half, answer + half
+        return math.ceil(self._grid.value(max(index, 0)))
 
     def describe(self) -> str:
         """One line for people, made of public parameters alone."""

@@ -10,7 +10,28 @@ from sqlrs.noise.randomness import RandomBits
 from sqlrs.sensitivity.weights import Weights
 
 
-class Noise(Protocol):
+class ScaledLaw(Protocol):
+    """What error bars need of a law: how its scale may change, and how far one number strays."""
+
+    @property
+    def weights(self) -> Weights:
+        """The weights that the sensitivity must be folded with."""
+        ...
+
+    def scale(self, sensitivity: Fraction) -> Fraction:
+        """The unit in which the noise is measured. Private: it follows the data."""
+        ...
+
+    def tail_ceiling(self, distance: int, precision: int) -> int:
+        """An upper bound of the chance of noise beyond a width W >= distance / 2**precision scales.
+
+        The chance is that of |noise| > W for an integer W, whatever the scale; it is returned as a
+        whole number of units of 2**-precision.
+        """
+        ...
+
+
+class Noise(ScaledLaw, Protocol):
     """Symmetric integer noise whose size follows a smooth sensitivity, at a cost of `epsilon`."""
 
     @property
@@ -23,25 +44,8 @@ class Noise(Protocol):
         """The privacy cost of one answer."""
         ...
 
-    @property
-    def weights(self) -> Weights:
-        """The weights that the sensitivity must be folded with."""
-        ...
-
-    def scale(self, sensitivity: Fraction) -> Fraction:
-        """The unit in which the noise is measured. Private: it follows the data."""
-        ...
-
     def sample(self, sensitivity: Fraction, bits: RandomBits) -> int:
         """The noise to add to the true count; always 0 where the sensitivity is 0."""
-        ...
-
-    def tail_ceiling(self, distance: int, precision: int) -> int:
-        """An upper bound of the chance of noise beyond a width W >= distance / 2**precision scales.
-
-        The chance is that of |noise| > W for an integer W, whatever the scale; it is returned as a
-        whole number of units of 2**-precision.
-        """
         ...
 
     def standard_error_multiple(self) -> float:

@@ -14,6 +14,7 @@ from functools import lru_cache
 from sqlrs.epsilon import parse_epsilon
 from sqlrs.errors import UsageError
 from sqlrs.noise.law import require_exact
+from sqlrs.noise.polylaplace import MAX_SHAPE
 from sqlrs.noise.randomness import RandomBits
 from sqlrs.sensitivity.exponential import exp_lower, power_up
 from sqlrs.sensitivity.weights import Weights
@@ -89,6 +90,18 @@ class Lomax:
 
     def __repr__(self) -> str:
         return f"Lomax(epsilon={self.epsilon}, size={self.size}, share={self.share})"
+
+
+def usual_share(epsilon: Decimal, size: int, epsilon2: Decimal | None = None) -> Fraction:
+    """The share of epsilon for the scale, from public numbers; with error bars at their price.
+
+    The published index of the scale wanders by about 1 / epsilon2 steps of share * epsilon / size
+    each: where that is more than half a power of e, a smaller share makes the interval narrower.
+    """
+    if epsilon2 is None:
+        return DEFAULT_SHARE
+    narrow = size * Fraction(epsilon2) / (2 * Fraction(epsilon))
+    return min(DEFAULT_SHARE, max(narrow, Fraction(size, MAX_SHAPE)))
 
 
 def _rounded_down(value: Fraction) -> Fraction:

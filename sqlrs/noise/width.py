@@ -8,7 +8,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from sqlrs.errors import UsageError
-from sqlrs.noise.law import Noise
+from sqlrs.noise.law import ScaledLaw
 from sqlrs.sensitivity.exponential import exp_negative_lower, exp_negative_upper, power_up
 
 GRID_BITS = 128
@@ -24,21 +24,26 @@ _MAX_MULTIPLE = 1 << 32
 _BLOCK = 256
 
 
-def width_multiple(mechanism: Noise, step: Fraction, epsilon: Fraction, miss: Fraction) -> Fraction:
+def width_multiple(
+    mechanism: ScaledLaw, step: Fraction, epsilon: Fraction, miss: Fraction
+) -> Fraction:
     """A multiple u such that an interval of u published scales misses with chance at most `miss`.
 
     `step` is the ratio of the grid; the noise on its index falls by e**-epsilon a step.
     """
     joint = JointTail(mechanism, step, epsilon, miss)
-    high = 1
-    while not joint.holds(Fraction(high)):
+    high = Fraction(1)
+    while not joint.holds(high):
         high *= 2
         if high > _MAX_MULTIPLE:
             raise UsageError(
                 "the error bars would be too wide to be of use",
                 hint="spend a larger epsilon on them, or ask for less coverage",
             )
-    unit = Fraction(high, 1 << _SEARCH_BITS)
+    # A vector law of many numbers has a large scale: each of them strays a small part of it only.
+    while high <= 1 and joint.holds(high / 2):
+        high /= 2
+    unit = high / (1 << _SEARCH_BITS)
     low, top = 0, 1 << _SEARCH_BITS
     while top - low > 1:
         middle = (low + top) // 2
@@ -52,7 +57,9 @@ def width_multiple(mechanism: Noise, step: Fraction, epsilon: Fraction, miss: Fr
 class JointTail:
     """The chance that the noise leaves the interval, over the noise on the grid as well."""
 
-    def __init__(self, mechanism: Noise, step: Fraction, epsilon: Fraction, miss: Fraction) -> None:
+    def __init__(
+        self, mechanism: ScaledLaw, step: Fraction, epsilon: Fraction, miss: Fraction
+    ) -> None:
         self._mechanism = mechanism
         self._allowed = _floor(miss)
         self._tolerance = max(1, self._allowed >> _SEARCH_BITS)

@@ -38,11 +38,17 @@ class Gain:
 
 @dataclass(frozen=True)
 class Move:
-    """How one coordinate T_E may grow: by its greatest gain, and not beyond its product."""
+    """How one coordinate T_E may grow: by its greatest gain, and not beyond its product.
+
+    Of a sum of weights the product has a ``divisor``, and ``most`` is a number and the coordinate
+    that it multiplies, beyond which the sum does not grow either: docs/proofs/weighted.md.
+    """
 
     target: int
     gains: tuple[Gain, ...]
     factors: tuple[int, ...] | None
+    divisor: int = 1
+    most: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -68,7 +74,12 @@ class Step:
         for move in self.moves:
             value = values[move.target] + largest(move.gains, values)
             if move.factors is not None:
-                value = min(value, prod([grown[i] for i in move.factors]))
+                product = prod([grown[i] for i in move.factors])
+                # Rounded up: what is positive stays so, and on data the quotient is whole.
+                value = min(value, -(-product // move.divisor))
+            if move.most is not None:
+                bound, count = move.most
+                value = min(value, bound * grown[count])
             grown[move.target] = value
         return tuple(grown)
 

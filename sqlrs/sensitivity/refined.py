@@ -62,14 +62,10 @@ def refined_sensitivity(
     """RS+ from T_E of the sets in ``reached``; a value that is absent raises KeyError."""
     recursion = compile_recursion(residuals)
     start = tuple(values[members] for members in recursion.coordinates)
-    if any(value < 0 for value in start):
-        raise ValueError("a number of results is not negative")
     method = choose_method(recursion, weights)
     if method is None:
         return residual_sensitivity(residuals, values, weights)
-    if not _can_ever_change(recursion, start):
-        return Bound()
-    return _fold(recursion, start, weights, method)
+    return folded(recursion, start, weights, method)
 
 
 def released_sensitivity(
@@ -86,7 +82,12 @@ def released_sensitivity(
 
 def is_quick(residuals: Residuals, weights: Weights) -> bool:
     """Whether ``released_sensitivity`` takes a few milliseconds; no data."""
-    method = choose_method(compile_recursion(residuals), weights)
+    return folds_quickly(compile_recursion(residuals), weights)
+
+
+def folds_quickly(recursion: Recursion, weights: Weights) -> bool:
+    """Whether the recursion has a lattice of few distances; no data."""
+    method = choose_method(recursion, weights)
     return method is not None and method.lattice and method.work <= _QUICK_WORK
 
 
@@ -112,7 +113,12 @@ def choose_method(recursion: Recursion, weights: Weights) -> Method | None:
     return None
 
 
-def _fold(recursion: Recursion, start: Vector, weights: Weights, method: Method) -> Bound:
+def folded(recursion: Recursion, start: Vector, weights: Weights, method: Method) -> Bound:
+    """max_s w[|s|] · L(T̂_s) for the given T by the chosen method."""
+    if any(value < 0 for value in start):
+        raise ValueError("a number of results is not negative")
+    if not _can_ever_change(recursion, start):
+        return Bound()
     ceiling = method.ceiling
     horizon = Horizon(ceiling.polynomials(start), method.degrees, weights, ceiling.units)
     # What one path attains is attained: distances that cannot reach it need no look. With one group

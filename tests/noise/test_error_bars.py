@@ -12,6 +12,7 @@ import sqlrs.noise.error_bars
 from sqlrs.errors import UsageError
 from sqlrs.noise import Cauchy, ErrorBars, Noise, PolyLaplace, shape_with_error_bars
 from sqlrs.noise.error_bars import Grid
+from sqlrs.noise.lomax import Lomax, usual_share
 from sqlrs.noise.width import GRID_SLACK
 from tests.noise.oracle import (
     deviation_allowed,
@@ -202,6 +203,48 @@ def test_simulated_intervals_hold_the_truth(mechanism: Noise) -> None:
     tolerance = deviation_allowed(SAMPLES, ERROR_RATE)
     assert held / SAMPLES >= 0.95 - tolerance, f"seed {SEED}"
     assert narrow / SAMPLES < 0.95 - tolerance, f"seed {SEED}"
+
+
+# One look at the scale of a vector.
+
+
+def lomax_misses(bars: ErrorBars, law: Lomax, sensitivity: Fraction) -> float:
+    """The chance that one interval misses, from P(|X| > y scales) = (1 + y)**-a."""
+    decay = math.exp(-float(bars.epsilon))
+    spread = math.ceil(25 / float(bars.epsilon))
+    offsets = range(-spread, spread + 1)
+    scale = float(law.scale(sensitivity))
+    return sum(
+        (1 - decay) / (1 + decay) * decay ** abs(offset) * (1 + (width + 0.5) / scale) ** -law.shape
+        for offset, width in zip(offsets, half_widths(bars, sensitivity, offsets), strict=True)
+    )
+
+
+@pytest.mark.parametrize("size", [1, 2, 5, 100, 10_000])
+@pytest.mark.parametrize(("epsilon", "epsilon2"), [("1", "0.2"), ("2", "1"), ("0.5", "0.1")])
+def test_one_look_serves_every_number_of_a_vector(size: int, epsilon: str, epsilon2: str) -> None:
+    prices = Decimal(epsilon), Decimal(epsilon2)
+    law = Lomax(prices[0], size, usual_share(prices[0], size, prices[1]))
+    bars = ErrorBars(prices[1], law)
+    for sensitivity in (Fraction(1, 1000), Fraction(2), Fraction(10**4, 3)):
+        assert lomax_misses(bars, law, sensitivity) <= 0.05
+    # At a scale on the grid the promise is nearly used up; 5 % less width would break it.
+    index = bars._grid.index(Fraction(10**9))
+    worst = bars._grid.value(index) / bars.multiple * law.pull
+    assert 0.049 <= lomax_misses(bars, law, worst) <= 0.05
+    assert bars.widening < 1.5
+    bars.multiple *= Fraction(95, 100)
+    lower = bars._grid.value(index) / bars.multiple * law.pull
+    assert lomax_misses(bars, law, lower) > 0.05
+
+
+def test_the_share_with_error_bars_follows_from_public_numbers() -> None:
+    def share(size: int, epsilon2: str | None) -> Fraction:
+        return usual_share(Decimal(1), size, None if epsilon2 is None else Decimal(epsilon2))
+
+    assert share(2, None) == share(2, "0.2") == share(1000, "0.01") == Fraction(1, 5)
+    assert share(2, "0.1") == Fraction(1, 10)
+    assert share(2, "0.001") == Fraction(1, 32)
 
 
 def test_no_sensitivity_gets_an_interval_like_any_other() -> None:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TypeVar
 
 from hypothesis import strategies as st
 
-from sqlrs.catalog import Table
-from sqlrs.query import Atom, Query
+from sqlrs.catalog import Column, Table
+from sqlrs.query import Atom, Query, Weight
+from sqlrs.residuals.residual import closure
 from tests.sensitivity.exhaustive import Rows, Shape
 from tests.support import brute
-from tests.support.builders import Side, atom, query, table
+from tests.support.builders import INTEGER, Side, atom, query, table
 
 
 @dataclass(frozen=True)
@@ -96,3 +97,38 @@ def _contents(draw: st.DrawFn, shape: Shape, of: Table) -> list[tuple[object, ..
         if brute.keys_hold(of, [*rows, row]):
             rows.append(row)
     return rows
+
+
+@st.composite
+def weighted_cases(draw: st.DrawFn) -> Case:
+    """A random query whose tables have one more column, which some of its atoms sum."""
+    case = draw(cases(most_atoms=3))
+    tables = {t.label: _with_weight(t) for t in case.shape.tables}
+    asked = case.shape.query
+    able = asked.everything
+    if asked.distinct is not None:
+        # A DISTINCT result has one weight only where its output decides the row.
+        able = closure(asked, asked.everything, asked.distinct)[1]
+    chosen = draw(st.sets(st.sampled_from(sorted(able)), min_size=1)) if able else set[int]()
+    atoms = [replace(a, table=tables[a.table.label]) for a in asked.atoms]
+    for i in chosen:
+        atoms[i] = replace(atoms[i], weight=Weight("w", draw(st.sampled_from((2, 2, 3, 5)))))
+    weight = st.sampled_from((0, 1, 2, 2))
+
+    def rows(of: Iterable[tuple[object, ...]]) -> tuple[tuple[object, ...], ...]:
+        return tuple((*row, draw(weight)) for row in of)
+
+    universe = {
+        t.label: rows(draw(st.lists(st.sampled_from(list(case.shape.rows(t))), max_size=6)))
+        for t in case.shape.tables
+    }
+    # A table whose universe is empty would get every row of its columns.
+    universe = {
+        label: found or ((0,) * len(tables[label].columns),) for label, found in universe.items()
+    }
+    shape = replace(case.shape, query=replace(asked, atoms=tuple(atoms)), universe=universe)
+    return Case(shape, {label: rows(own) for label, own in case.database.items()})
+
+
+def _with_weight(of: Table) -> Table:
+    return replace(of, columns=(*of.columns, Column("w", INTEGER, nullable=False)))

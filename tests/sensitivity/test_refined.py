@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sqlrs.catalog import ColumnType, Family
+from sqlrs.catalog import ColumnType, Family, Value
 from sqlrs.errors import QueryRefused
-from sqlrs.query import Atom, Constant, Query, Value
+from sqlrs.query import Atom, Constant, Query
 from sqlrs.residuals.isomorphism import representatives
 from sqlrs.residuals.residual import Members, Residual, Residuals
 from sqlrs.sensitivity import refined, steps
