@@ -1,6 +1,6 @@
--- A private count. The order is that of every release: refuse, repeat, charge, measure in one snapshot, fold, add
--- noise, record.
-CREATE OR REPLACE FUNCTION sqlrs.{function}(epsilon numeric)
+-- A private count. The order is that of every release: refuse, repeat, charge, measure in one snapshot, add noise,
+-- record.
+CREATE OR REPLACE FUNCTION sqlrs.{function}({takes})
 RETURNS TABLE (answer numeric, cost numeric, mechanism text)
 LANGUAGE plpgsql
 VOLATILE
@@ -25,15 +25,15 @@ DECLARE
   asked CONSTANT numeric := epsilon;
   caller CONSTANT text := session_user;
   this_dataset CONSTANT text := {dataset};
-  this_query CONSTANT text := {query};
+  this_query CONSTANT text := {query}{written};
   this_noise CONSTANT text := {mechanism};
-  shape CONSTANT integer := {shape};
   facts CONSTANT jsonb := {facts};
   changed text;
   ratio numeric;
   charged record;
   measured numeric[];
   sensitivity record;
+  vector numeric[];
   failed boolean := false;
 BEGIN
   PERFORM sqlrs.check_call({edition}, asked, {least_epsilon});
@@ -43,7 +43,7 @@ BEGIN
     RAISE EXCEPTION 'a private count is asked at the isolation level READ COMMITTED'
     USING ERRCODE = '25000', HINT = 'SET TRANSACTION ISOLATION LEVEL READ COMMITTED at its beginning';
   END IF;
-  mechanism := this_noise;
+{check_arguments}  mechanism := this_noise;
   IF {repeats} THEN
     SELECT release.answer INTO answer
     FROM sqlrs.releases AS release
@@ -68,30 +68,18 @@ BEGIN
   charged := sqlrs.spend(caller, this_dataset, {name}, asked);
   -- From here on every failure is one error, raised at one place, whatever the data did.
   BEGIN
-    ratio := sqlrs.smoothness_ratio(asked, shape);
     -- The count, then the greatest numbers of results that the bound needs: one statement, one snapshot, and in it
     -- the catalog once more.
     EXECUTE $measure$
-SELECT found.numbers, sqlrs.changed($1)
+SELECT found.numbers, sqlrs.changed({facts_at})
 FROM (
 {measure}
 ) AS found (numbers)
-    $measure$ INTO STRICT measured, changed USING facts;
+    $measure$ INTO STRICT measured, changed USING {arguments}facts;
     IF (changed = '') IS NOT TRUE THEN
       RAISE EXCEPTION 'a table has changed since the charge';
     END IF;
-    sensitivity := sqlrs.fold(
-      steps => {steps},
-      starts => {starts},
-      answers => {answers},
-      monomials => {monomials},
-      ceilings => {ceilings},
-      degrees => {degrees},
-      t => ARRAY[{values}]::numeric[],
-      ratio => ratio
-    );
-    answer := measured[1] + sqlrs.noise(sensitivity.numerator, sensitivity.places, ratio, shape);
-    INSERT INTO sqlrs.releases (
+{noisy}    INSERT INTO sqlrs.releases (
       at, analyst, dataset, query, mechanism, epsilon, answer, analyst_spent, dataset_spent
     )
     VALUES (

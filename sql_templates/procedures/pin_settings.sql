@@ -24,7 +24,7 @@ BEGIN
         'client_encoding', 'jit', 'extra_float_digits', 'standard_conforming_strings', 'transform_null_equals'
       )
   LOOP
-    EXECUTE format('ALTER FUNCTION sqlrs.%I(numeric) SET %I = %L', {name}, setting.name, setting.value);
+    EXECUTE format('ALTER FUNCTION sqlrs.%I SET %I = %L', {name}, setting.name, setting.value);
   END LOOP;
 END
 $sqlrs$;

@@ -37,6 +37,10 @@ def install(
     shape: Annotated[
         int, typer.Option(metavar="A", help="The shape of the polylaplace noise.")
     ] = DEFAULT_SHAPE,
+    parameter: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TYPE", help="The type of $1, then of $2, and so on. Repeatable."),
+    ] = None,
     repeats: Annotated[bool, typer.Option(help="Give a recorded answer again at no cost.")] = True,
     owner: Annotated[
         str, typer.Option(metavar="ROLE", help="Owns all functions; made where missing.")
@@ -50,7 +54,8 @@ def install(
     plan: options.Plan = None,
 ) -> None:
     """Write a private count into PostgreSQL as a function that analysts call from any client."""
-    from sqlrs.procedures import Definition, Grants, install_script
+    from sqlrs.procedures import Grants, install_script, installable
+    from sqlrs.procedures.calls import shown_call
     from sqlrs.procedures.install import install as run
 
     gathered = options.gather(
@@ -58,7 +63,7 @@ def install(
     )
     server = _postgres(gathered.db)
     with gathered.open() as database:
-        definition = Definition.of(
+        definition = installable(
             read_sql(sql),
             database.catalog,
             name=name,
@@ -67,6 +72,7 @@ def install(
             repeats=repeats,
             settings=database.settings,
             declared_keys=gathered.keys,
+            parameters=parameter or (),
         )
     grants = Grants(
         owner=owner,
@@ -78,7 +84,7 @@ def install(
         print(install_script(definition, grants), end="")
         return
     run(server, definition, grants)
-    print(f"installed: SELECT * FROM sqlrs.{name}(epsilon => …)")
+    print(f"installed: {shown_call(name, definition.call.names)}")
     print(f"epsilon from {definition.least_epsilon:f}, charged to dataset {definition.dataset}")
     _warn(server)
 
@@ -96,7 +102,7 @@ def installed(db: Server) -> None:
         print("no function is installed in this database: see sqlrs install", file=sys.stderr)
     for one in functions:
         print(
-            f"{one.name}  dataset {one.dataset}  shape {one.shape}  epsilon from "
+            f"{one.name}  dataset {one.dataset}  {_noise(one.shape)}  epsilon from "
             f"{one.least_epsilon:f}  {'repeats are free' if one.repeats else 'no repeats'}  "
             f"for {', '.join(one.roles) or 'nobody'}\n    {one.sql}"
         )
@@ -146,6 +152,11 @@ def hide_statistics(db: Server, dry_run: DryRun = False) -> None:
     hide(db)
     print("hidden: the statistics are for superusers and members of pg_monitor")
     _warn(db)
+
+
+def _noise(shape: int) -> str:
+    """A table has Laplace noise, which has no shape."""
+    return f"shape {shape}" if shape else "laplace noise"
 
 
 def _warn(db: str) -> None:

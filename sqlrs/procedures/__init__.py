@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from sqlrs.procedures.definition import Definition
+from sqlrs.procedures.installable import installable
 from sqlrs.procedures.render import Grants, install_script
+from sqlrs.procedures.table_definition import TableDefinition
 
-__all__ = ["Definition", "Grants", "install_script"]
+__all__ = ["Definition", "Grants", "TableDefinition", "install_script", "installable"]

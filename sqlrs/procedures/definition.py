@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from math import prod
@@ -12,19 +13,23 @@ from sqlglot import exp
 
 from sqlrs.catalog import Catalog, Table
 from sqlrs.compiled import Compiled
+from sqlrs.compiler.function_parameters import parameter_types
 from sqlrs.compiler.simplify import Contradiction
 from sqlrs.dialects import dialect_named
+from sqlrs.effort import bounded_analysis
 from sqlrs.errors import UsageError
 from sqlrs.ledger.base import Kind, check_name
 from sqlrs.noise import DEFAULT_SHAPE, PolyLaplace
 from sqlrs.planning.choose import choose
 from sqlrs.planning.external_plans import Solved
+from sqlrs.procedures.calls import Call
 from sqlrs.procedures.facts import Keys, facts_of
 from sqlrs.procedures.programs import Programs
 from sqlrs.refusals import refusal
 from sqlrs.residuals.isomorphism import representatives
-from sqlrs.residuals.residual import Members, Residuals
+from sqlrs.residuals.residual import Members, Residual, Residuals
 from sqlrs.sensitivity.ceiling import turning_point
+from sqlrs.sensitivity.constant import is_constant
 from sqlrs.sensitivity.recursion import Recursion
 from sqlrs.sensitivity.refined import choose_method
 from sqlrs.sensitivity.steps import compile_recursion
@@ -35,11 +40,14 @@ from sqlrs.sql.write import statement_of
 # Functions of the schema that are no query; tests compare the list with what is installed.
 RESERVED_NAMES = frozenset(
     """
-    await_durable budget can_change changed check_call coefficients counter fold grant_budget
-    grow history horizon noise random_word recorded_units restore_spent smoothness_ratio spend
-    spent_units table_facts turning_point weights whole_power
+    await_durable budget can_change changed check_call coefficients counter exponential_coin fold
+    grant_budget grow history horizon integer_below laplace noise random_word recorded_units
+    restore_spent smoothness_ratio spend spent_units table_facts turning_point weights whole_power
     """.split()  # noqa: SIM905 - so many words are best read as text
 )
+
+SMALLEST = Decimal("0.000001")
+"""The least epsilon there is."""
 
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 # Additions of one fold; PL/pgSQL makes about a million of them in a second.
@@ -48,7 +56,10 @@ _MOST_WORK = 2_000_000
 
 @dataclass(frozen=True)
 class Definition:
-    """One query as a function: its public parts, and what the function runs."""
+    """One query as a function: its public parts, and what the function runs.
+
+    ``constant``: the query alone fixes its sensitivity; then the noise has no shape, 0 is recorded.
+    """
 
     name: str
     sql: str
@@ -62,6 +73,8 @@ class Definition:
     measure: exp.Select
     values: tuple[tuple[int, ...], ...]
     programs: Programs
+    call: Call
+    constant: bool
 
     @classmethod
     def of(
@@ -75,18 +88,21 @@ class Definition:
         repeats: bool = True,
         settings: Settings | None = None,
         declared_keys: Keys | None = None,
+        parameters: Sequence[str] = (),
     ) -> Definition:
         """Compile a query for installation, or refuse it.
 
         ``declared_keys`` are those of the catalog's keys that the owner promises and the database
-        does not enforce: the function does not look for them.
+        does not enforce: the function does not look for them. ``parameters`` are the types of $1,
+        $2, …: the function takes their values, and nothing that is compiled depends on them.
         """
         check_function_name(name)
         check_name(Kind.DATASET, dataset)
         if not dialect_named(catalog.dialect).holds_functions:
             raise UsageError("functions are installed into PostgreSQL", hint="--db postgresql://…")
         settings = settings or Settings()
-        compiled = Compiled.of(sql, catalog, settings)
+        call = Call(parameter_types(parameters))
+        compiled = Compiled.of(sql, catalog, settings, parameters=call.parameters)
         if isinstance(compiled, Contradiction):
             raise UsageError("the conditions contradict each other: the count is always 0")
         residuals = compiled.residuals
@@ -106,6 +122,8 @@ class Definition:
                 f"a function inside the database does not call {', '.join(used)}",
                 hint="it trusts no function from elsewhere; ask through sqlrs count or the proxy",
             )
+        with bounded_analysis():
+            constant = is_constant(residuals)
         recursion = compile_recursion(residuals)
         programs = Programs.of(recursion)
         measure, values = _measure(residuals, recursion, settings.plan)
@@ -114,21 +132,23 @@ class Definition:
             name=name,
             sql=sql,
             dataset=dataset,
-            shape=shape,
+            shape=0 if constant else shape,
             repeats=repeats,
             canonical=plain(residuals.of(residuals.query.everything)).sql(dialect="postgres"),
-            least_epsilon=_least_epsilon(recursion, programs, shape),
+            least_epsilon=SMALLEST if constant else _least_epsilon(recursion, programs, shape),
             tables=tables,
             facts=facts_of(sql, catalog, tables, declared_keys or {}),
             measure=measure,
             values=values,
             programs=programs,
+            call=call,
+            constant=constant,
         )
 
     @property
     def mechanism(self) -> str:
         """The noise, in words that do not depend on the epsilon of a call."""
-        return f"polylaplace noise of shape {self.shape}"
+        return "laplace noise" if self.constant else f"polylaplace noise of shape {self.shape}"
 
 
 def check_function_name(name: str) -> None:
@@ -156,13 +176,7 @@ def _measure(
     statements: list[exp.Expression] = []
     for representative in same.values():
         if representative.members not in place:
-            chosen = choose(representative, None, how=plan)
-            if isinstance(chosen, Solved):
-                raise UsageError(
-                    "a function inside the database has no solver",
-                    hint="install it without --solver, or ask through sqlrs count",
-                )
-            statements.append(statement_of(chosen, "postgres"))
+            statements.append(plain_statement(representative, plan))
             place[representative.members] = len(statements)
     numbers = exp.Array(
         # sqlglot prints an array of bare subqueries as the array of the first one's rows.
@@ -177,6 +191,17 @@ def _measure(
         for members in recursion.coordinates
     )
     return exp.select(numbers), values
+
+
+def plain_statement(residual: Residual, plan: str) -> exp.Expression:
+    """The statement of one value, which PostgreSQL alone can run."""
+    chosen = choose(residual, None, how=plan)
+    if isinstance(chosen, Solved):
+        raise UsageError(
+            "a function inside the database has no solver",
+            hint="install it without --solver, or ask through sqlrs count",
+        )
+    return statement_of(chosen, "postgres")
 
 
 def _tables(residuals: Residuals) -> tuple[Table, ...]:

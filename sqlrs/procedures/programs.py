@@ -46,11 +46,17 @@ class Programs:
         return cls(
             steps=tuple(steps),
             starts=tuple(starts),
-            answers=_move(Move(size, tuple(chain.from_iterable(recursion.answers)), None)),
+            answers=last_program(recursion),
             monomials=monomials,
             ceilings=ceilings,
             degrees=ceiling.degrees(),
         )
+
+
+def last_program(recursion: Recursion) -> Program:
+    """The bound L as a move whose target stands behind all values."""
+    size = len(recursion.coordinates)
+    return _move(Move(size, tuple(chain.from_iterable(recursion.answers)), None))
 
 
 def _linear(ceiling: Ceiling, size: int) -> tuple[Program, Program]:

@@ -9,8 +9,11 @@ from decimal import Decimal
 from psycopg.sql import SQL, Composable, Identifier, Literal
 
 from sqlrs.ledger.base import Kind
+from sqlrs.procedures.calls import Call
 from sqlrs.procedures.definition import RESERVED_NAMES, Definition
 from sqlrs.procedures.schema_parts import MIGRATIONS, OBJECTS, edition
+from sqlrs.procedures.table_definition import TableDefinition
+from sqlrs.procedures.table_script import table_parts
 from sqlrs.refusals import refusal
 from sqlrs.templates import template
 
@@ -18,7 +21,7 @@ DEFAULT_OWNER = "sqlrs_owner"
 
 # What analysts call beside the counts themselves.
 _FOR_ANALYSTS = frozenset({"budget", "history"})
-_QUOTES = ("$sqlrs$", "$measure$")
+_QUOTES = ("$sqlrs$", "$measure$", "$groups$")
 
 
 @dataclass(frozen=True)
@@ -31,7 +34,7 @@ class Grants:
     dataset_budget: Decimal | None = None
 
 
-def install_script(definition: Definition, grants: Grants) -> str:
+def install_script(definition: Definition | TableDefinition, grants: Grants) -> str:
     """The whole script, for one transaction: it may be run again, and never touches a balance."""
     owner = Identifier(grants.owner)
     parts = [
@@ -63,7 +66,15 @@ def install_script(definition: Definition, grants: Grants) -> str:
             keys=SQL(template("postgres/keys.sql")),
         ),
         _text("changed"),
-        _function(definition),
+        *_types(definition),
+        _filled(
+            "make_room",
+            name=Literal(definition.name),
+            names=_texts(definition.call.all_names),
+            types=_texts(definition.call.all_types),
+        ),
+        *_function(definition),
+        _filled("keep_grants", name=Literal(definition.name)),
         _filled("pin_settings", name=Literal(definition.name)),
         _filled(
             "record_definition",
@@ -104,38 +115,91 @@ def _upgrade() -> str:
     )
 
 
-def _function(definition: Definition) -> str:
+def _function(definition: Definition | TableDefinition) -> Iterable[str]:
+    """The function; for the keys of a table there is a view while PostgreSQL reads their types."""
+    common: dict[str, Composable] = {
+        "function": Identifier(definition.name),
+        "takes": SQL(definition.call.takes),
+        "written": SQL(definition.call.written),
+        "check_arguments": _arguments(definition.call),
+        "facts_at": SQL(definition.call.after),
+        "arguments": SQL(definition.call.arguments),
+        "name": Literal(definition.name),
+        "dataset": Literal(definition.dataset),
+        "query": Literal(definition.canonical),
+        "mechanism": Literal(definition.mechanism),
+        "least_epsilon": Literal(definition.least_epsilon),
+        "repeats": Literal(definition.repeats),
+        "edition": Literal(edition()),
+        "facts": Literal(definition.facts),
+        "measure": _measure(definition),
+    }
+    if isinstance(definition, Definition):
+        yield _quoted(_filled("count", **common, **_count_parts(definition)))
+        return
+    if definition.keys is not None:
+        yield _filled("key_types", keys=SQL(definition.keys.sql(dialect="postgres")))
+    yield _quoted(_filled("table", **common, **table_parts(definition)))
+    if definition.keys is not None:
+        yield "DROP VIEW sqlrs.key_types;"
+
+
+def _count_parts(definition: Definition) -> dict[str, Composable]:
     programs = definition.programs
-    measure = definition.measure.sql(dialect="postgres", pretty=True)
-    created = _filled(
-        "count",
-        function=Identifier(definition.name),
-        name=Literal(definition.name),
-        dataset=Literal(definition.dataset),
-        query=Literal(definition.canonical),
-        mechanism=Literal(definition.mechanism),
-        shape=Literal(definition.shape),
-        least_epsilon=Literal(definition.least_epsilon),
-        repeats=Literal(definition.repeats),
-        edition=Literal(edition()),
-        facts=Literal(definition.facts),
-        measure=SQL(measure),
-        steps=_array(programs.steps),
-        starts=_array(programs.starts),
-        answers=_array(programs.answers),
-        monomials=_array(programs.monomials),
-        ceilings=_array(programs.ceilings),
-        degrees=_array(programs.degrees),
-        values=SQL(", ").join(map(_product, definition.values)),
-    )
-    # The text of a query must not be able to end the quotes that it stands in.
-    if any(created.count(quote) != 2 for quote in _QUOTES):
+    values = SQL(", ").join(map(_product, definition.values))
+    if definition.constant:
+        noisy = _part(
+            "constant_noise",
+            answers=_array(programs.answers),
+            length=Literal(len(programs.answers)),
+            last=Literal(len(definition.values) + 1),
+            values=values,
+        )
+    else:
+        noisy = _part(
+            "smooth_noise",
+            shape=Literal(definition.shape),
+            steps=_array(programs.steps),
+            starts=_array(programs.starts),
+            answers=_array(programs.answers),
+            monomials=_array(programs.monomials),
+            ceilings=_array(programs.ceilings),
+            degrees=_array(programs.degrees),
+            values=values,
+        )
+    return {"noisy": noisy}
+
+
+def _measure(definition: Definition | TableDefinition) -> Composable:
+    return SQL(definition.measure.sql(dialect="postgres", pretty=True))
+
+
+def _quoted(created: str) -> str:
+    """The text of a query must not be able to end the quotes that it stands in."""
+    if any(created.count(quote) not in (0, 2) for quote in _QUOTES):
         message = f"the query holds the text {' or '.join(_QUOTES)}"
         raise refusal("unsupported", message, hint="leave it out")
     return created
 
 
-def _checked(name: str, definition: Definition, grants: Grants, **parts: Composable) -> str:
+def _types(definition: Definition | TableDefinition) -> Iterable[str]:
+    if definition.call.parameters:
+        measure = _measure(definition)
+        yield _filled(
+            "check_types", types=SQL(", ".join(definition.call.parameters)), measure=measure
+        )
+
+
+def _arguments(call: Call) -> Composable:
+    """Nothing for a function without parameters."""
+    if not call.parameters:
+        return SQL("")
+    return _part("check_arguments", lengths=SQL(call.lengths))
+
+
+def _checked(
+    name: str, definition: Definition | TableDefinition, grants: Grants, **parts: Composable
+) -> str:
     """A check of roles: nobody who is served, or not meant, has a way to the private tables."""
     private = [table for table in definition.tables if table.private]
     return _filled(
@@ -147,7 +211,7 @@ def _checked(name: str, definition: Definition, grants: Grants, **parts: Composa
     )
 
 
-def _budgets(definition: Definition, grants: Grants) -> Iterable[str]:
+def _budgets(definition: Definition | TableDefinition, grants: Grants) -> Iterable[str]:
     caps = [(Kind.ANALYST, role, grants.budget) for role in grants.roles]
     caps.append((Kind.DATASET, definition.dataset, grants.dataset_budget))
     for kind, name, cap in caps:
@@ -169,6 +233,11 @@ def _texts(texts: Iterable[str]) -> Composable:
 def _product(places: Iterable[int]) -> Composable:
     """The product of some of the measured numbers."""
     return SQL(" * ").join(SQL("measured[{}]").format(Literal(place)) for place in places)
+
+
+def _part(name: str, /, **parts: Composable) -> Composable:
+    """Some lines of a function."""
+    return SQL(template(f"procedures/{name}.sql")).format(**parts)
 
 
 def _filled(name: str, /, **parts: Composable) -> str:

@@ -9,7 +9,7 @@ from sqlrs.templates import template
 
 # The steps to the newest version of the tables, in sql_templates/procedures/migrations. A new
 # version is one more file of statements in PL/pgSQL; a file that was released is never changed.
-MIGRATIONS = ("1_tables", "2_counters", "3_version")
+MIGRATIONS = ("1_tables", "2_counters", "3_version", "4_released_rows")
 
 # In an order in which each object finds those it needs.
 OBJECTS = (
@@ -35,9 +35,20 @@ OBJECTS = (
     "horizon",
     "fold",
     "noise",
+    "integer_below",
+    "exponential_coin",
+    "laplace",
 )
 # Further texts that functions are made of.
-_OTHERS = ("procedures/table_facts", "postgres/columns", "postgres/keys", "procedures/changed")
+_OTHERS = (
+    "procedures/table_facts",
+    "postgres/columns",
+    "postgres/keys",
+    "procedures/changed",
+    "procedures/check_arguments",
+    "procedures/smooth_noise",
+    "procedures/constant_noise",
+)
 
 
 @cache
@@ -47,6 +58,11 @@ def edition() -> str:
     It changes with every text of SQL. Where Python alone has changed and older functions must stop,
     a new version says so: a migration without statements.
     """
-    names = [*(f"procedures/{name}" for name in OBJECTS), *_OTHERS, "procedures/count"]
+    names = [
+        *(f"procedures/{name}" for name in OBJECTS),
+        *_OTHERS,
+        "procedures/count",
+        "procedures/table",
+    ]
     texts = "\0".join(template(f"{name}.sql") for name in names)
     return f"{len(MIGRATIONS)}-{sha256(texts.encode()).hexdigest()[:16]}"

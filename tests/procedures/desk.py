@@ -13,7 +13,7 @@ import psycopg
 from psycopg import sql
 
 from sqlrs.database import connect
-from sqlrs.procedures import Definition, Grants
+from sqlrs.procedures import Definition, Grants, TableDefinition, installable
 from sqlrs.procedures.install import install
 from tests.support.postgres_server import PostgresServer
 
@@ -69,10 +69,18 @@ class Desk:
             connection.cursor().executemany("INSERT INTO edge VALUES (%s, %s)", list(rows))
 
     def define(self, statement: str = TRIANGLES, **options: Any) -> Definition:
+        """The definition of a count over the tables as they are."""
+        definition = self.define_any(statement, **options)
+        assert isinstance(definition, Definition)
+        return definition
+
+    def define_any(
+        self, statement: str = TRIANGLES, **options: Any
+    ) -> Definition | TableDefinition:
         """The definition of a function over the tables as they are."""
         public = options.pop("public", ())
         with connect(self.url, public=public) as database:
-            return Definition.of(statement, database.catalog, **{"name": "asked", **options})
+            return installable(statement, database.catalog, **{"name": "asked", **options})
 
     def install(
         self,
@@ -83,15 +91,40 @@ class Desk:
         dataset_budget: str | None = "1000",
         **options: Any,
     ) -> Definition:
-        """Install a function, called ``asked`` unless named, for the given analysts."""
+        """Install a count, called ``asked`` unless named, for the given analysts."""
         definition = self.define(statement, **options)
+        self.install_defined(definition, roles, budget, dataset_budget)
+        return definition
+
+    def install_table(
+        self,
+        statement: str,
+        *,
+        roles: Iterable[str] = ("ada",),
+        budget: str | None = "1000000",
+        dataset_budget: str | None = "1000000",
+        **options: Any,
+    ) -> TableDefinition:
+        """Install a function that returns a table."""
+        definition = self.define_any(statement, **options)
+        assert isinstance(definition, TableDefinition)
+        self.install_defined(definition, roles, budget, dataset_budget)
+        return definition
+
+    def install_defined(
+        self,
+        definition: Definition | TableDefinition,
+        roles: Iterable[str],
+        budget: str | None,
+        dataset_budget: str | None,
+    ) -> None:
+        """Install a function for the given analysts."""
         grants = Grants(
             roles=tuple(map(self.analyst, roles)),
             budget=None if budget is None else Decimal(budget),
             dataset_budget=None if dataset_budget is None else Decimal(dataset_budget),
         )
         install(self.url, definition, grants)
-        return definition
 
     def ask(self, epsilon: str | Decimal, role: str = "ada", name: str = "asked") -> Decimal:
         """The answer, as an analyst gets it by the plainest call."""

@@ -1,0 +1,4 @@
+-- PostgreSQL reads the statement once now, without running it: a parameter of a type that does not fit is told here.
+PREPARE sqlrs_check ({types}) AS
+{measure};
+DEALLOCATE sqlrs_check;

@@ -1,0 +1,12 @@
+    ratio := sqlrs.smoothness_ratio(asked, {shape});
+    sensitivity := sqlrs.fold(
+      steps => {steps},
+      starts => {starts},
+      answers => {answers},
+      monomials => {monomials},
+      ceilings => {ceilings},
+      degrees => {degrees},
+      t => ARRAY[{values}]::numeric[],
+      ratio => ratio
+    );
+    answer := measured[1] + sqlrs.noise(sensitivity.numerator, sensitivity.places, ratio, {shape});

@@ -1,0 +1,75 @@
+"""A definition of a table -> the texts of its function. Names are quoted by psycopg alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from psycopg.sql import SQL, Composable, Identifier, Literal
+
+from sqlrs.procedures.table_definition import FactoredBound, Shown, TableDefinition
+
+_DIALECT = "postgres"
+
+
+def table_parts(definition: TableDefinition) -> dict[str, Composable]:
+    """What the template of a table needs beside what every function has."""
+    first = 2 + len(definition.call.parameters)
+    shown = definition.shown
+    shared = len(definition.bounds) * definition.moves
+    return {
+        "returns": SQL(", ").join(map(_returned, shown)),
+        "columns": _lines(f"  returned_{i} ALIAS FOR ${first + i};" for i, _ in enumerate(shown)),
+        "groups": SQL(definition.groups.sql(dialect=_DIALECT, pretty=True)),
+        "max_groups": Literal(definition.max_groups),
+        "public": SQL(", ").join(
+            SQL("({})").format(SQL(one.sql(dialect=_DIALECT, pretty=True)))
+            for one in definition.public
+        ),
+        "bounds": SQL(", ").join(_bound(one, shared) for one in definition.bounds),
+        "noisy": SQL(", ").join(map(_noisy, range(len(definition.bounds)))),
+        "outputs": _lines(f"    returned_{i} := {_value(one)};" for i, one in enumerate(shown)),
+    }
+
+
+def _returned(one: Shown) -> Composable:
+    kind = SQL("sqlrs.key_types.{}%TYPE").format(Identifier(f"k{one.place}"))
+    return SQL("{} {}").format(Identifier(one.name), kind if one.is_key else SQL("numeric"))
+
+
+def _value(one: Shown) -> str:
+    """The text of a key, which takes on the column's type, or a number times its unit."""
+    if one.unit is None:
+        return f"one -> 0 ->> {one.place}"
+    return f"(one -> 1 ->> {one.place})::numeric * {one.unit:f}"
+
+
+def _noisy(place: int) -> Composable:
+    return SQL(
+        f"(told.value -> 1 ->> {place})::numeric + sqlrs.laplace(asked, bounds[{place + 1}])"
+    )
+
+
+def _bound(terms: Iterable[FactoredBound], shared: int) -> Composable:
+    return SQL("{} * ({})").format(Literal(shared), SQL(" + ").join(map(_term, terms)))
+
+
+def _term(term: FactoredBound) -> Composable:
+    if not term.values:
+        return Literal(term.constant)
+    products = SQL(", ").join(
+        SQL(" * ".join(f"public_values[{place}]" for place in places) or "1")
+        for places in term.values
+    )
+    program = SQL("ARRAY[{}]::integer[]").format(SQL(", ").join(map(Literal, term.program)))
+    return SQL("{} + {} * (sqlrs.grow({}, 1, {}, ARRAY[{}]::numeric[] || 0::numeric))[{}]").format(
+        Literal(term.constant),
+        Literal(term.factor),
+        program,
+        Literal(len(term.program)),
+        products,
+        Literal(len(term.values) + 1),
+    )
+
+
+def _lines(lines: Iterable[str]) -> Composable:
+    return SQL("\n".join(lines))
