@@ -86,6 +86,10 @@ class ExposedSchema:
         return (*self.tables, *self.views)
 
 
+TextRow = tuple[str | None, ...]
+"""One row, each value as the text of its type."""
+
+
 @dataclass(frozen=True)
 class CountOutcome:
     """A released count with its cost: all of it may be shown to the analyst who asked.
@@ -101,8 +105,27 @@ class CountOutcome:
 
 
 @dataclass(frozen=True)
+class TableShape:
+    """A statement that is answered with a table, not with one count.
+
+    ``ends``: for each column what error bars add to its name, one column more for each of them.
+    """
+
+    ends: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True)
+class TableOutcome:
+    """Released rows with their cost, each value as the text of the type that was asked for."""
+
+    rows: tuple[TextRow, ...]
+    epsilon: Decimal
+    repeated: bool = False
+
+
+@dataclass(frozen=True)
 class HistoryRow:
-    """One charge of an analyst. ``answer`` is None where the release failed after the charge."""
+    """One charge of an analyst. ``answer`` is None for tables and where the release failed."""
 
     time: datetime
     sql: str
@@ -117,17 +140,13 @@ class Checker(Protocol):
     What it raises is pickled in turn.
     """
 
-    def check(self, sql: str) -> None:
-        """Raise if a count of this text would be refused. Reads and charges nothing."""
+    def check(self, sql: str) -> TableShape | None:
+        """Raise if this text would be refused; None for one count. Reads and charges nothing."""
         ...
 
 
-TextRow = tuple[str | None, ...]
-"""One row of public tables, each value as the text of its type."""
-
-
 class Backend(Protocol):
-    """Answers counts privately. Its methods block and are called from several threads.
+    """Answers privately. Its methods block and are called from several threads.
 
     Problems are raised as ``sqlrs.errors.SqlrsError``; whatever else escapes is told to the
     analyst as one and the same error.
@@ -157,6 +176,29 @@ class Backend(Protocol):
         it returns nobody may see in any way that the work has ended. What it raises is recorded
         as the outcome, and raised.
         """
+        ...
+
+    def table(
+        self,
+        analyst: str,
+        sql: str,
+        *,
+        types: Sequence[int],
+        epsilon: Decimal,
+        error_bars: Decimal | None,
+        cancel: Cancellation,
+        hold: Hold = at_once,
+    ) -> TableOutcome:
+        """Charge once, then answer with rows whose columns have these types of PostgreSQL.
+
+        With error bars the columns are those of ``TableShape``. ``hold`` as for ``count``.
+        """
+        ...
+
+    def explain(
+        self, sql: str, *, epsilon: Decimal, error_bars: Decimal | None, cancel: Cancellation
+    ) -> str:
+        """What would be released, for which groups and with which noise; free of charge."""
         ...
 
     def read(

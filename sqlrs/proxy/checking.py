@@ -9,14 +9,16 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from sqlrs.catalog import Catalog
-from sqlrs.compiled import Compiled
+from sqlrs.compiled import CompiledStatement, compiled_text
 from sqlrs.compiler.afterwards import Afterwards
+from sqlrs.compiler.bars import HIGH, LOW, with_error_bars
 from sqlrs.compiler.complexity import parse_text
 from sqlrs.compiler.simplify import Contradiction
 from sqlrs.compiler.understand import read_select
 from sqlrs.dialects import dialect_named
 from sqlrs.effort import TooComplex, bounded
 from sqlrs.mechanisms import DEFAULT, mechanism_named
+from sqlrs.proxy.backend import TableShape
 from sqlrs.refusals import refusal
 from sqlrs.settings import Settings
 
@@ -33,13 +35,27 @@ class LibraryChecker:
     catalog: Catalog
     settings: Settings
 
-    def check(self, sql: str) -> None:
-        """Raise what a release of this text would raise before its charge."""
-        compiled = Compiled.of(sql, self.catalog, self.settings, as_rows=True)
+    def check(self, sql: str) -> TableShape | None:
+        """Raise what a release of this text would raise before it opens the database."""
+        compiled = compiled_text(sql, self.catalog, self.settings, as_rows=True)
+        check_dialect(sql, self.catalog.dialect)
+        if isinstance(compiled, CompiledStatement):
+            return _shape(compiled.statement.above, self.catalog.dialect)
         if not isinstance(compiled, Contradiction):
             # Which epsilon does not matter: the sets that a release needs are the same for all.
             mechanism_named(DEFAULT, Decimal(1)).prepare(compiled.residuals)
-        check_dialect(sql, self.catalog.dialect)
+        return None
+
+
+def _shape(above: exp.Query, dialect: str) -> TableShape:
+    """Which columns error bars add: behind an output come the ends of its interval."""
+    written, ends = above.selects, list[list[str]]()
+    for output in with_error_bars(above, dialect).selects:
+        if len(ends) < len(written) and output == written[len(ends)]:
+            ends.append([])
+        else:
+            ends[-1].append(LOW if output.alias.endswith(LOW) else HIGH)
+    return TableShape(tuple(map(tuple, ends)))
 
 
 def check_dialect(sql: str, dialect: str) -> None:
@@ -57,6 +73,20 @@ def check_dialect(sql: str, dialect: str) -> None:
         )
 
 
+def in_clients_order(sql: str, dialect: str) -> str:
+    """A text that passed ``check_dialect``, each ORDER BY with NULLs where PostgreSQL puts them."""
+    if dialect_named(dialect).read_by_clients:
+        return sql
+    (meant,), (tree,) = parse_text(sql, "postgres"), parse_text(sql, dialect)
+    pairs = list(zip(meant.find_all(exp.Ordered), tree.find_all(exp.Ordered), strict=True))
+    places = [tuple(bool(one.args.get("nulls_first")) for one in pair) for pair in pairs]
+    if all(first == second for first, second in places):
+        return sql
+    for ordered, (first, _) in zip((own for _, own in pairs), places, strict=True):
+        ordered.set("nulls_first", first)
+    return tree.sql(dialect=dialect)
+
+
 def afterwards(sql: str, catalog: Catalog) -> Afterwards:
     """What is done with the released number of a text that was checked before."""
     with bounded():
@@ -66,12 +96,13 @@ def afterwards(sql: str, catalog: Catalog) -> Afterwards:
 def _as_read(sql: str, dialect: str) -> list[exp.Expr]:
     """The trees, but for what is no difference.
 
-    ORDER BY is left out: the dialects put NULLs elsewhere, but a count is one row. The parser has
-    two names for one type where the other dialects that it knows have two types.
+    Where ORDER BY puts NULLs is left out: it is written into the text before it is answered. The
+    parser has two names for one type where the other dialects that it knows have two types.
     """
     trees = parse_text(sql, dialect)
     for tree in trees:
-        tree.set("order", None)
+        for ordered in tree.find_all(exp.Ordered):
+            ordered.set("nulls_first", None)
         for kind in tree.find_all(exp.DataType):
             # With a length or a precision the databases do differ: varchar(3), timestamp(3).
             if not kind.expressions:

@@ -6,11 +6,12 @@ import asyncio
 import hmac
 import secrets
 import ssl
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from sqlrs.errors import EngineFailed, Interrupted, SqlrsError
 from sqlrs.proxy import effects
+from sqlrs.proxy.backend import Cancellation
 from sqlrs.proxy.count_in_flight import Counting
 from sqlrs.proxy.greeting import Greeting, shadow_settings
 from sqlrs.proxy.logs import log
@@ -39,6 +40,8 @@ _Result = TypeVar("_Result")
 
 # How many rows are forwarded before others have their turn: about a millisecond's work.
 _ROWS_AT_ONCE = 64
+# What the shadow can take in at once and still give to the client.
+_MOST_CHARACTERS = 2_000_000
 _CANCELLED = "canceling statement due to user request"
 _SHUTTING_DOWN = "terminating connection: the proxy is shutting down"
 _STOPPED = fatal("57P01", _SHUTTING_DOWN)
@@ -53,7 +56,7 @@ class Connection:
         self._service = service
         self._wire = wire
         self._shadow: ShadowConnection | None = None
-        self._counting: Counting | ReadingInFlight | None = None
+        self._counting: Counting | ReadingInFlight[Any] | None = None
         self._reading: asyncio.Task[Any] | None = None
         self._asking_shadow = False
         self._busy = False
@@ -205,7 +208,7 @@ class Connection:
                 if not self._service.rate.take(self.analyst):
                     raise TooMany("too many statements", hint="wait a moment and try again")
             case effects.Check(sql):
-                await self._read(self._service.readers.check(self.analyst, sql))
+                return await self._read(self._service.readers.check(self.analyst, sql))
             case effects.Inline(sql, types, values, formats):
                 job = Written(sql, types, values, formats)
                 return await self._read(self._service.readers.write(self.analyst, job))
@@ -213,6 +216,8 @@ class Connection:
                 return await self._count(effect)
             case effects.Read(sql):
                 return await self._read_public(sql)
+            case effects.Explain():
+                return await self._explain(effect)
             case effects.Remaining():
                 return await self._backend(self._service.backend.remaining, self.analyst)
             case effects.History():
@@ -298,7 +303,19 @@ class Connection:
             raise failed() from None
 
     async def _read_public(self, sql: str) -> Any:
-        self._counting = reading = ReadingInFlight(self._service, self.analyst, sql)
+        read, rows = self._service.backend.read, self._service.config.limits.public_rows
+        limits = {"rows": rows, "characters": _MOST_CHARACTERS}
+        return await self._read_free(lambda cancel: read(sql, **limits, cancel=cancel))
+
+    async def _explain(self, request: effects.Explain) -> Any:
+        explain = self._service.backend.explain
+        sql, epsilon, bars = request.sql, request.epsilon, request.error_bars
+        return await self._read_free(
+            lambda cancel: explain(sql, epsilon=epsilon, error_bars=bars, cancel=cancel)
+        )
+
+    async def _read_free(self, work: Callable[[Cancellation], Any]) -> Any:
+        self._counting = reading = ReadingInFlight(self._service, self.analyst, work)
         try:
             return await reading.run()
         finally:

@@ -1,11 +1,11 @@
-"""One private count in flight: waits its turn, runs in a thread, is stopped or timed out."""
+"""One private answer in flight: waits its turn, runs in a thread, is stopped or timed out."""
 
 from __future__ import annotations
 
 import asyncio
 
 from sqlrs.errors import EngineFailed, Interrupted, SqlrsError
-from sqlrs.proxy.backend import CountOutcome
+from sqlrs.proxy.backend import CountOutcome, TableOutcome
 from sqlrs.proxy.effects import Count
 from sqlrs.proxy.logs import log
 from sqlrs.proxy.pacing import Pacing
@@ -25,7 +25,7 @@ class Counting:
         """Ask the count to end; its charge, if made, stays."""
         self._pacing.request_stop(reason, leaving=leaving)
 
-    async def run(self) -> CountOutcome:
+    async def run(self) -> CountOutcome | TableOutcome:
         """The outcome, or the one error that stands for every failure."""
         loop = asyncio.get_running_loop()
         limit = self._service.config.limits.query_seconds
@@ -40,7 +40,7 @@ class Counting:
         finally:
             timer.cancel()
 
-    def _paced(self) -> CountOutcome:
+    def _paced(self) -> CountOutcome | TableOutcome:
         try:
             outcome = self._count()
         except SqlrsError as problem:
@@ -60,10 +60,20 @@ class Counting:
         self._pacing.hold()
         return outcome
 
-    def _count(self) -> CountOutcome:
+    def _count(self) -> CountOutcome | TableOutcome:
         if self._pacing.stop.is_set():
             raise self._pacing.stopped()
         request = self._request
+        if request.types is not None:
+            return self._service.backend.table(
+                self._analyst,
+                request.sql,
+                types=request.types,
+                epsilon=request.epsilon,
+                error_bars=request.error_bars,
+                cancel=self._pacing.stop,
+                hold=self._pacing.hold,
+            )
         return self._service.backend.count(
             self._analyst,
             request.sql,

@@ -48,7 +48,7 @@ class Admit:
 
 @dataclass(frozen=True)
 class Check:
-    """Ask the backend whether it would refuse. No result."""
+    """Ask the backend whether it would refuse. Result: a TableShape, None for one count."""
 
     sql: str
 
@@ -65,12 +65,16 @@ class Inline:
 
 @dataclass(frozen=True)
 class Count:
-    """Ask the backend for a private count. Result: its CountOutcome."""
+    """Ask the backend for a private count. Result: its CountOutcome.
+
+    With ``types``, those of a table's columns: ask for the table. Result: its TableOutcome.
+    """
 
     sql: str
     epsilon: Decimal
     error_bars: Decimal | None
     timeout_ms: int
+    types: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -78,6 +82,15 @@ class Read:
     """Ask the backend for rows of public tables. Result: the rows, each value as text."""
 
     sql: str
+
+
+@dataclass(frozen=True)
+class Explain:
+    """Ask the backend how it would answer. Result: a text."""
+
+    sql: str
+    epsilon: Decimal
+    error_bars: Decimal | None
 
 
 @dataclass(frozen=True)
@@ -106,6 +119,7 @@ Effect = (
     | Inline
     | Count
     | Read
+    | Explain
     | Remaining
     | History
     | Hangup

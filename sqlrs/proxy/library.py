@@ -10,11 +10,15 @@ from typing import Protocol, runtime_checkable
 
 from sqlrs.answer import Answer
 from sqlrs.catalog import Catalog
+from sqlrs.compiled import CompiledStatement, compiled_text
+from sqlrs.compiler.simplify import Contradiction
 from sqlrs.database import Database
 from sqlrs.engines.base import Engine, Row, Snapshot, integers
 from sqlrs.errors import EngineFailed, Interrupted, SqlrsError
 from sqlrs.ledger import JournalLine
 from sqlrs.measuring.drift import Schema, current_catalog
+from sqlrs.owner.explain import Explanation
+from sqlrs.owner.explain_statement import explained
 from sqlrs.proxy.backend import (
     SHOWN_CHARACTERS,
     Cancellation,
@@ -22,15 +26,17 @@ from sqlrs.proxy.backend import (
     ExposedSchema,
     HistoryRow,
     Hold,
+    TableOutcome,
     TextRow,
     at_once,
 )
-from sqlrs.proxy.checking import LibraryChecker, afterwards, check_dialect
+from sqlrs.proxy.checking import LibraryChecker, afterwards, check_dialect, in_clients_order
 from sqlrs.proxy.exposed import exposed_schema
 from sqlrs.proxy.paced_ledger import PacedLedger
 from sqlrs.proxy.policy.public_reading import public_reading
+from sqlrs.proxy.released_values import check_columns, text_rows
 from sqlrs.refusals import refusal
-from sqlrs.release import release
+from sqlrs.release import release, release_table
 from sqlrs.settings import Request
 
 _LOOK_SECONDS = 0.05
@@ -102,6 +108,57 @@ class LibraryBackend:
             ledger.repeated,
             shown=after.shows(answer.value),
         )
+
+    def table(
+        self,
+        analyst: str,
+        sql: str,
+        *,
+        types: Sequence[int],
+        epsilon: Decimal,
+        error_bars: Decimal | None,
+        cancel: Cancellation,
+        hold: Hold = at_once,
+    ) -> TableOutcome:
+        """Charge once and answer; ``cancel`` stops this answer and no other."""
+        database = self._database
+        check_dialect(sql, database.catalog.dialect)
+        if cancel.is_set():
+            raise Interrupted("the work was stopped")
+        ledger = PacedLedger(database.ledger, hold)
+        answer = release_table(
+            Request(
+                sql=in_clients_order(sql, database.catalog.dialect),
+                epsilon=epsilon,
+                error_bars=error_bars,
+                analyst=analyst,
+                dataset=database.dataset,
+            ),
+            engine=_StoppableEngine(database.engine, cancel),
+            catalog=database.catalog,
+            ledger=ledger,
+            settings=database.settings,
+            accept=lambda columns: check_columns(columns, types),
+        )
+        return TableOutcome(text_rows(answer.rows, types), answer.epsilon, ledger.repeated)
+
+    def explain(
+        self, sql: str, *, epsilon: Decimal, error_bars: Decimal | None, cancel: Cancellation
+    ) -> str:
+        """The domains, measures and noise of a table, or the residuals of a count."""
+        database = self._database
+        catalog, settings = database.catalog, database.settings
+        check_dialect(sql, catalog.dialect)
+        text = in_clients_order(sql, catalog.dialect)
+        request = Request(sql=text, epsilon=epsilon, error_bars=error_bars)
+        compiled = compiled_text(text, catalog, settings, as_rows=True)
+        if isinstance(compiled, CompiledStatement):
+            engine = _StoppableEngine(database.engine, cancel)
+            return str(explained(compiled, request, engine, catalog, settings))
+        if isinstance(compiled, Contradiction):
+            return "0 on every database, free of charge"
+        chosen = request.chosen_mechanism()
+        return str(Explanation(compiled.residuals, chosen, catalog.dialect, settings.plan))
 
     def read(
         self, sql: str, *, rows: int, characters: int, cancel: Cancellation
@@ -205,5 +262,7 @@ def _text_row(row: Row) -> TextRow:
 
 
 def _history_row(line: JournalLine) -> HistoryRow:
-    answer = None if line.answer is None else Answer.from_json(line.answer).value
+    # A released table is a list there, and too long for a line of the history.
+    single = line.answer is not None and line.answer.startswith("{")
+    answer = Answer.from_json(line.answer).value if single and line.answer else None
     return HistoryRow(line.at, line.charge.query, line.charge.epsilon, line.outcome, answer)

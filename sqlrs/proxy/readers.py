@@ -11,7 +11,7 @@ from collections import OrderedDict
 from typing import TypeVar, cast
 
 from sqlrs.errors import QueryRefused
-from sqlrs.proxy.backend import Checker
+from sqlrs.proxy.backend import Checker, TableShape
 from sqlrs.proxy.logs import log
 from sqlrs.proxy.policy.decisions import Decision, Policy
 from sqlrs.proxy.worker import HEADER, Compiles, Done, Job, Plans, Setup, Written, packed
@@ -43,7 +43,7 @@ class Readers:
         # What passed once passes again: policy and schema stay as they are. Each analyst's own
         # texts: how long another's text takes would tell whether somebody has asked it before.
         self._plans: OrderedDict[_Text, list[Decision]] = OrderedDict()
-        self._compiled: OrderedDict[_Text, None] = OrderedDict()
+        self._compiled: OrderedDict[_Text, TableShape | None] = OrderedDict()
 
     def start(self) -> None:
         """Begin to start the workers; jobs wait for the first."""
@@ -67,11 +67,14 @@ class Readers:
             _remember(self._plans, (analyst, sql), known)
         return known
 
-    async def check(self, analyst: str, sql: str) -> None:
-        """Whether the backend would refuse a text; it raises the refusal."""
-        if (analyst, sql) not in self._compiled:
-            await self._run(analyst, Compiles(sql))
-            _remember(self._compiled, (analyst, sql), None)
+    async def check(self, analyst: str, sql: str) -> TableShape | None:
+        """Whether the backend would refuse a text, by raising; else what it is answered with."""
+        text = (analyst, sql)
+        if text in self._compiled:
+            return self._compiled[text]
+        shape = cast(TableShape | None, await self._run(analyst, Compiles(sql)))
+        _remember(self._compiled, text, shape)
+        return shape
 
     async def write(self, analyst: str, job: Written) -> str:
         """The statement with its parameters written into it."""

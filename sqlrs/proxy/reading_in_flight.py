@@ -1,26 +1,28 @@
-"""One reading of public tables in flight: in a thread, for a limited time, free of charge."""
+"""One reading of public rows in flight: in a thread, for a limited time, free of charge."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable
+from typing import Generic, TypeVar
 
 from sqlrs.errors import EngineFailed, Interrupted, SqlrsError
-from sqlrs.proxy.backend import TextRow
+from sqlrs.proxy.backend import Cancellation
 from sqlrs.proxy.service import Service
 
-# What the shadow can take in at once and still give to the client.
-_MOST_CHARACTERS = 2_000_000
+_Found = TypeVar("_Found")
 
 
-class ReadingInFlight:
+class ReadingInFlight(Generic[_Found]):
     """A reading that may be stopped from outside."""
 
-    def __init__(self, service: Service, analyst: str, sql: str) -> None:
+    def __init__(
+        self, service: Service, analyst: str, work: Callable[[Cancellation], _Found]
+    ) -> None:
         self._service = service
         self._analyst = analyst
-        self._sql = sql
+        self._work = work
         self._stop = threading.Event()
         self._reason = ""
 
@@ -29,8 +31,8 @@ class ReadingInFlight:
         self._reason = self._reason or reason or "canceling statement due to user request"
         self._stop.set()
 
-    async def run(self) -> Sequence[TextRow]:
-        """The rows; whoever counts as well takes turns with the own counts."""
+    async def run(self) -> _Found:
+        """What was read; whoever counts as well takes turns with the own counts."""
         loop = asyncio.get_running_loop()
         seconds = self._service.config.limits.catalog_seconds
         timer = loop.call_later(seconds, self.stop, "canceling statement due to statement timeout")
@@ -40,16 +42,11 @@ class ReadingInFlight:
         finally:
             timer.cancel()
 
-    def _read(self) -> Sequence[TextRow]:
+    def _read(self) -> _Found:
         try:
             if self._stop.is_set():
                 raise Interrupted(self._reason)
-            return self._service.backend.read(
-                self._sql,
-                rows=self._service.config.limits.public_rows,
-                characters=_MOST_CHARACTERS,
-                cancel=self._stop,
-            )
+            return self._work(self._stop)
         except Exception as problem:
             if isinstance(problem, SqlrsError) and self._stop.is_set():
                 raise Interrupted(self._reason) from None

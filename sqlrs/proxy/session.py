@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Generator
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any
 
 from sqlrs.errors import SqlrsError
+from sqlrs.proxy.backend import TextRow
 from sqlrs.proxy.effects import (
     Admit,
     Ask,
@@ -15,6 +17,7 @@ from sqlrs.proxy.effects import (
     Count,
     Effect,
     Examine,
+    Explain,
     Hangup,
     History,
     Inline,
@@ -25,7 +28,7 @@ from sqlrs.proxy.effects import (
     Stream,
 )
 from sqlrs.proxy.policy.decisions import Decision, Route
-from sqlrs.proxy.policy.prepared import Portal, Prepared, Prepareds, counted_column
+from sqlrs.proxy.policy.prepared import Portal, Prepared, Prepareds, answered_columns, with_ends
 from sqlrs.proxy.policy.price import AnalystLimits, notice
 from sqlrs.proxy.protocol.codec import Frame, pack
 from sqlrs.proxy.protocol.messages import (
@@ -47,9 +50,10 @@ from sqlrs.proxy.protocol.replies import (
     EMPTY_QUERY,
     PARSE_COMPLETE,
     PORTAL_SUSPENDED,
+    TEXT,
     Report,
+    ResultColumn,
     command_complete,
-    count_description,
     data_row,
     encode_int8,
     error,
@@ -57,11 +61,23 @@ from sqlrs.proxy.protocol.replies import (
     read_data_row,
     read_parameter_types,
     read_row_description,
+    row_description,
     shift_position,
 )
 from sqlrs.proxy.shadow import requests as to_shadow
 
 Steps = Generator[Effect, Any, None]
+
+# What is read with no charge: rows of public tables, and how an answer would be made.
+_FREE = (Route.PUBLIC, Route.EXPLAINED)
+_PLAN = ResultColumn(b"QUERY PLAN", TEXT)
+# In PostgreSQL's words, which drivers know: they prepare the statement again.
+_CHANGED = error(
+    "0A000",
+    "cached plan must not change result type",
+    "error bars add columns, those of a statement with parameters once they are bound: prepare the "
+    "statement after SET sqlrs.error_bars, or write the values into it",
+)
 
 
 @dataclass
@@ -196,11 +212,10 @@ class Session:
             prepared = yield from self._prepare_protected(parse, plan)
             if prepared.types:
                 raise _Refusal(error("42P02", "there is no parameter $1"))
-            description = count_description(prepared.column, binary=False)
-            rows = yield from self._release(prepared.plan.statement.text, False, description)
-            yield Reply(command_complete(f"SELECT {rows}"))
+            portal = yield from self._portal(prepared, plan.statement.text, ())
+            yield from self._answer("", portal, Execute(""), row_description(portal.columns, ()))
             return
-        if plan.route is Route.PUBLIC:
+        if plan.route in _FREE:
             prepared = yield from self._prepare_reading(parse, plan)
             if prepared.types:
                 raise _Refusal(error("42P02", "there is no parameter $1"))
@@ -234,7 +249,7 @@ class Session:
                 error("42601", "cannot insert multiple commands into a prepared statement")
             )
         plan = plans[0] if plans else None
-        if plan is not None and plan.route is Route.PUBLIC:
+        if plan is not None and plan.route in _FREE:
             prepared = yield from self._prepare_reading(message, plan)
             self._prepared.add(message.name, prepared)
             yield Reply(PARSE_COMPLETE)
@@ -256,27 +271,39 @@ class Session:
         data = to_shadow.parse(message) + to_shadow.describe(Describe(b"S", message.name))
         frames = yield from self._asked(data, 2)
         types = read_parameter_types(frames[1].body)
+        columns = read_row_description(frames[-1].body) if frames[-1].kind == b"T" else ()
+        shape = None
         try:
             if not types:
                 # Positions are those of the text as it was sent.
-                yield Check(message.sql)
-            column = counted_column(frames[-1])
+                shape = yield Check(message.sql)
+                answered_columns(columns, shape)
+            columns = to_shadow.carried(columns)
         except SqlrsError:
             # The client will take this name for free.
             yield Ask(to_shadow.close(Close(b"S", message.name)), 1)
             raise
-        return Prepared(plan, types, column, frames[1].body)
+        return Prepared(plan, types, frames[1].body, columns, shape)
 
     def _prepare_reading(self, message: Parse, plan: Decision) -> Generator[Effect, Any, Prepared]:
         """Let the shadow find names and types; nothing is read before the parameters are known."""
+        if plan.route is Route.EXPLAINED:
+            meant = Parse(message.name, plan.statement.text, message.types)
+            prepared = yield from self._prepare_protected(meant, plan)
+            return replace(prepared, columns=(_PLAN,), shape=None)
         data = to_shadow.parse(message) + to_shadow.describe(Describe(b"S", message.name))
         frames = yield from self._asked(data, 2)
         types, columns = read_parameter_types(frames[1].body), read_row_description(frames[-1].body)
-        return Prepared(plan, types, parameter_body=frames[1].body, columns=columns)
+        return Prepared(plan, types, frames[1].body, columns)
 
     def _read(self, prepared: Prepared, sql: str, message: Bind) -> Steps:
         """Read public tables and open a portal of the shadow's that holds the rows."""
-        rows = yield Read(sql)
+        if prepared.plan.route is Route.EXPLAINED:
+            epsilon, bars, _ = yield from self._price()
+            text: str = yield Explain(sql, epsilon, bars)
+            rows: Sequence[TextRow] = [(line,) for line in text.splitlines()]
+        else:
+            rows = yield Read(sql)
         name, formats = f"{self._own}_read", message.result_formats
         yield from self._asked(
             *to_shadow.carry_rows(name, message.portal, prepared.columns, rows, formats)
@@ -285,10 +312,13 @@ class Session:
     def _bind(self, message: Bind) -> Steps:
         yield Admit()
         prepared = self._prepared.statement(message.statement)
-        if prepared is not None and prepared.plan.route is Route.PUBLIC:
+        if prepared is not None and prepared.plan.route in _FREE:
             sql = prepared.plan.statement.text
             if prepared.types or message.values:
                 sql = yield Inline(sql, prepared.types, message.values, message.formats)
+                if prepared.plan.route is Route.EXPLAINED:
+                    # What is compiled here was compiled by a worker before, which may be killed.
+                    yield Check(sql)
             yield from self._read(prepared, sql, message)
             self._prepared.open(message.portal, Portal(prepared.plan))
             yield Reply(BIND_COMPLETE)
@@ -299,31 +329,52 @@ class Session:
             self._prepared.open(message.portal, Portal(plan))
             return
         sql = prepared.plan.statement.text
-        if len(message.result_formats) > 1:
-            raise _Refusal(error("08P01", "more result formats than columns"))
-        binary = message.result_formats == (1,)
         if prepared.types or message.values:
             try:
                 sql = yield Inline(sql, prepared.types, message.values, message.formats)
-                yield Check(sql)
+                shape = yield Check(sql)
+                columns = answered_columns(prepared.columns, shape)
             except SqlrsError as problem:
                 # The position would be one in the text with the values written into it.
                 raise _Refusal(from_exception(problem, positions=False)) from None
-        self._prepared.open(message.portal, Portal(prepared.plan, sql, binary, prepared.column))
+            prepared = replace(prepared, columns=columns, shape=shape)
+        portal = yield from self._portal(prepared, sql, message.result_formats)
+        self._prepared.open(message.portal, portal)
         yield Reply(BIND_COMPLETE)
+
+    def _portal(
+        self, prepared: Prepared, sql: str, formats: tuple[int, ...]
+    ) -> Generator[Effect, Any, Portal]:
+        """A portal of a private answer; its columns stay as they are told from now on."""
+        columns = yield from self._shown(prepared)
+        if prepared.described not in (None, len(columns)):
+            raise _Refusal(_CHANGED)
+        if len(formats) > 1 and len(formats) != len(columns):
+            raise _Refusal(error("08P01", "more result formats than columns"))
+        ends = len(columns) > len(prepared.columns)
+        return Portal(prepared.plan, sql, formats, columns, prepared.shape, ends)
+
+    def _shown(self, prepared: Prepared) -> Generator[Effect, Any, tuple[ResultColumn, ...]]:
+        """The columns of an answer under the settings of now."""
+        if prepared.shape is None:
+            return prepared.columns
+        _, bars, _ = yield from self._price()
+        return prepared.columns if bars is None else with_ends(prepared.columns, prepared.shape)
 
     def _describe(self, message: Describe) -> Steps:
         yield Admit()
         if message.kind == b"S":
             prepared = self._prepared.statement(message.name)
-            if prepared is not None and prepared.plan.route is Route.PROTECTED:
+            if prepared is not None and prepared.plan.route in (Route.PROTECTED, Route.EXPLAINED):
+                columns = yield from self._shown(prepared)
+                self._prepared.add(message.name, replace(prepared, described=len(columns)))
                 yield Reply(pack(b"t", prepared.parameter_body))
-                yield Reply(count_description(prepared.column, binary=False))
+                yield Reply(row_description(columns, ()))
                 return
         else:
             portal = self._prepared.portal(message.name)
             if portal.protected:
-                yield Reply(count_description(portal.column, portal.binary))
+                yield Reply(row_description(portal.columns, portal.formats))
                 return
         yield from self._relay(to_shadow.describe(message))
 
@@ -335,14 +386,7 @@ class Session:
                 yield from self._refresh(portal.plan)
             yield from self._stream(portal.plan, message)
             return
-        if portal.answered:
-            yield Reply(command_complete("SELECT 0"))
-            return
-        # Before the answer: a portal that failed after its charge is not charged again.
-        portal.answered = True
-        rows = yield from self._release(portal.sql, portal.binary)
-        suspended = message.max_rows == 1 == rows
-        yield Reply(PORTAL_SUSPENDED if suspended else command_complete(f"SELECT {rows}"))
+        yield from self._answer(message.portal, portal, message)
 
     # What both share
 
@@ -354,20 +398,57 @@ class Session:
         plans: list[Decision] = yield Examine(sql)
         return plans
 
+    def _answer(
+        self, name: str, portal: Portal, message: Execute, description: bytes = b""
+    ) -> Steps:
+        """Release a private answer the first time, once and for all; then what is left of it."""
+        if portal.carried:
+            yield from self._stream(None, message)
+            return
+        if portal.answered:
+            yield Reply(command_complete("SELECT 0"))
+            return
+        # Before the answer: a portal that failed after its charge is not charged again.
+        portal.answered = True
+        if portal.shape is not None:
+            yield from self._release_table(name, portal)
+            yield Reply(description)
+            yield from self._stream(None, message)
+            return
+        rows = yield from self._release(portal.sql, portal.formats == (1,), description)
+        suspended = message.max_rows == 1 == rows
+        yield Reply(PORTAL_SUSPENDED if suspended else command_complete(f"SELECT {rows}"))
+
+    def _price(self) -> Generator[Effect, Any, tuple[Decimal, Decimal | None, int]]:
+        """What the settings say: epsilon, that of error bars, and the time limit."""
+        frames = yield from self._asked(*to_shadow.read_settings(self._own))
+        row = next(read_data_row(frame.body) for frame in frames if frame.kind == b"D")
+        epsilon, bars, timeout = (None if v is None else v.decode("utf-8") for v in row)
+        return *self._limits().price(epsilon, bars), int(timeout or 0)
+
     def _release(
         self, sql: str, binary: bool, description: bytes = b""
     ) -> Generator[Effect, Any, int]:
         """Answer a count; the number of rows that its HAVING, LIMIT and OFFSET leave: 0 or 1."""
-        frames = yield from self._asked(*to_shadow.read_settings(self._own))
-        row = next(read_data_row(frame.body) for frame in frames if frame.kind == b"D")
-        epsilon, bars, timeout = (None if v is None else v.decode("utf-8") for v in row)
-        price, bar_price = self._limits().price(epsilon, bars)
-        outcome = yield Count(sql, price, bar_price, int(timeout or 0))
+        outcome = yield Count(sql, *(yield from self._price()))
         remaining = yield Remaining()
         yield Reply(notice(outcome, remaining).encode())
         shown = data_row([encode_int8(outcome.value, binary)]) if outcome.shown else b""
         yield Reply(description + shown)
         return int(outcome.shown)
+
+    def _release_table(self, name: str, portal: Portal) -> Steps:
+        """Answer a table: its rows go into a portal of the shadow's, which hands them out."""
+        epsilon, bars, timeout = yield from self._price()
+        if portal.shape is None or portal.ends != (bars is not None and any(portal.shape.ends)):
+            raise _Refusal(_CHANGED)
+        types = tuple(column.type_oid for column in portal.columns)
+        outcome = yield Count(portal.sql, epsilon, bars, timeout, types)
+        remaining = yield Remaining()
+        yield Reply(notice(outcome, remaining).encode())
+        own, columns, formats = f"{self._own}_read", portal.columns, portal.formats
+        yield from self._asked(*to_shadow.carry_rows(own, name, columns, outcome.rows, formats))
+        portal.carried = True
 
     def _refresh(self, plan: Decision) -> Steps:
         if "budget" in plan.fresh:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 from sqlrs.errors import SqlrsError
-from sqlrs.proxy.backend import Checker
+from sqlrs.proxy.backend import Checker, TableShape
 from sqlrs.proxy.policy.decisions import Decision, Policy, split
 from sqlrs.proxy.policy.parameters import inline
 
@@ -53,9 +53,9 @@ class Compiles:
 
     sql: str
 
-    def run(self, setup: Setup) -> None:
-        """Raise the refusal, if there is one."""
-        setup.checker.check(self.sql)
+    def run(self, setup: Setup) -> TableShape | None:
+        """Raise the refusal, if there is one; else what kind of answer there will be."""
+        return setup.checker.check(self.sql)
 
 
 @dataclass(frozen=True)

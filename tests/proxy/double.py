@@ -19,6 +19,7 @@ from sqlrs.proxy.backend import (
     ExposedTable,
     HistoryRow,
     Hold,
+    TableOutcome,
     TextRow,
     at_once,
 )
@@ -126,6 +127,24 @@ class DoubleBackend:
             self.rows.setdefault(analyst, []).insert(0, row)
         bars = None if error_bars is None else (answer - 7, answer + 7)
         return CountOutcome(answer, cost, bars)
+
+    def table(
+        self,
+        analyst: str,
+        sql: str,
+        *,
+        types: Sequence[int],
+        epsilon: Decimal,
+        error_bars: Decimal | None,
+        cancel: Cancellation,
+        hold: Hold = at_once,
+    ) -> TableOutcome:
+        raise QueryRefused("there are only counts here")
+
+    def explain(
+        self, sql: str, *, epsilon: Decimal, error_bars: Decimal | None, cancel: Cancellation
+    ) -> str:
+        return f"a count at epsilon {epsilon}"
 
     def read(
         self, sql: str, *, rows: int, characters: int, cancel: Cancellation

@@ -142,8 +142,6 @@ def test_clauses_after_a_count_act_on_the_released_number(
         assert ask(f"HAVING count(*) > {first}") == []
         assert ask(f"HAVING count(*) > {first} AND count(*) < 0 ORDER BY 1") == []
         assert database.ledger.remaining("alice", "data") == spent
-        with pytest.raises(psycopg.errors.FeatureNotSupported):
-            ask("HAVING count(*) > 1 OR count(*) < 0")
         # One not asked before is charged whether or not its row is shown.
         client.execute("SET sqlrs.epsilon = 0.25")
         assert ask("HAVING count(*) > 1000000000") == []
@@ -170,12 +168,13 @@ def test_a_public_count_is_exact_and_free(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("sql", "place"),
     [
-        ("SELECT count(*) FROM edge a LEFT JOIN edge b ON a.src = b.dst", "LEFT JOIN edge b"),
+        ("SELECT stddev(src) FROM edge", "stddev"),
+        ("SELECT DISTINCT label FROM edge", None),
         ("SELECT count(*) FROM edge ORDER BY src LIMIT 3", None),
         ("SELECT count(*) FROM edge WHERE random() < 0.5", None),
         ("SELECT count(*) FROM edge, pg_class", None),
         ("SELECT count(*) FROM edge, sqlrs.history", None),
-        ("SELECT count(*) FILTER (WHERE src > 3) FROM edge", None),
+        ("SELECT count(*) FILTER (WHERE random() > 0.5) FROM edge", None),
     ],
 )
 def test_refusals_of_the_compiler_reach_the_client(

@@ -85,7 +85,7 @@ ATTACKS = [
     ("DECLARE c CURSOR FOR SELECT * FROM edge", "0A000"),
     ("DECLARE c CURSOR WITH HOLD FOR SELECT count(*) FROM edge", "0A000"),
     ("FETCH ALL FROM c", "0A000"),
-    ("EXPLAIN SELECT count(*) FROM edge", "0A000"),
+    ("EXPLAIN SELECT src FROM edge", "0A000"),
     ("EXPLAIN ANALYZE SELECT count(*) FROM edge", "0A000"),
     ("EXPLAIN (ANALYZE, FORMAT json) SELECT count(*) FROM edge", "0A000"),
     ("PREPARE p AS SELECT count(*) FROM edge", "0A000"),

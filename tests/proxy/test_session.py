@@ -9,7 +9,7 @@ import pytest
 
 from sqlrs.errors import BudgetExhausted, EngineFailed, QueryRefused, Span, SqlrsError
 from sqlrs.proxy import effects
-from sqlrs.proxy.backend import CountOutcome, HistoryRow
+from sqlrs.proxy.backend import CountOutcome, HistoryRow, TableOutcome, TableShape
 from sqlrs.proxy.policy.decisions import split
 from sqlrs.proxy.policy.parameters import inline
 from sqlrs.proxy.policy.price import AnalystLimits
@@ -28,7 +28,15 @@ from sqlrs.proxy.protocol.messages import (
     Sync,
     Terminate,
 )
-from sqlrs.proxy.protocol.replies import Report, count_description, data_row, report_fields
+from sqlrs.proxy.protocol.replies import (
+    Report,
+    ResultColumn,
+    count_description,
+    data_row,
+    read_row_description,
+    report_fields,
+    row_description,
+)
 from sqlrs.proxy.session import Session
 from tests.proxy.test_policy import POLICY
 
@@ -52,6 +60,7 @@ class World:
         self.checked: list[str] = []
         self.refusal: SqlrsError | None = None
         self.failure: SqlrsError | None = None
+        self.shape: TableShape | None = None
         self.hung_up = False
         self.session = Session(
             lambda: AnalystLimits(Decimal("0.5"), Decimal(1)),
@@ -98,12 +107,17 @@ class World:
                 self.checked.append(sql)
                 if self.refusal:
                     raise self.refusal
+                return self.shape
             case effects.Inline(sql, types, values, formats):
                 return inline(sql, types, values, formats)
             case effects.Count():
                 self.counted.append(effect)
                 if self.failure:
                     raise self.failure
+                if effect.types is not None:
+                    more = ("1",) * (len(effect.types) - 2)
+                    rows = (("car", "20", *more), ("home", None, *more))
+                    return TableOutcome(rows, effect.epsilon)
                 return CountOutcome(42, effect.epsilon)
             case effects.Remaining():
                 return Decimal(9)
@@ -474,3 +488,82 @@ def test_every_message_that_works_is_admitted() -> None:
         world.say(message)
         assert asked.count(effects.Admit()) == 1, message
         assert isinstance(asked[0], effects.Admit), message
+
+
+GROUPED = "SELECT src, count(*) FROM edge GROUP BY src"
+
+
+@pytest.fixture
+def grouped(world: World) -> World:
+    columns = (ResultColumn(b"src", 1043), ResultColumn(b"count", 20))
+    world.described = row_description(columns, ())
+    world.shape = TableShape(((), ("_low", "_high")))
+    return world
+
+
+def _described(frames: list[Frame]) -> list[tuple[bytes, int]]:
+    (found,) = [read_row_description(frame.body) for frame in frames if frame.kind == b"T"]
+    return [(column.name, column.type_oid) for column in found]
+
+
+def test_a_table_is_handed_out_by_the_shadow(grouped: World) -> None:
+    frames = grouped.say(SimpleQuery(GROUPED))
+    # The shadow of this test has no rows.
+    assert [frame.kind for frame in frames] == [b"N", b"T", b"C", b"Z"]
+    assert _described(frames) == [(b"src", 25), (b"count", 20)]
+    assert [(one.sql, one.types) for one in grouped.counted] == [(GROUPED, (25, 20))]
+    (carried,) = [one for one in grouped.to_shadow if one.kind == b"B" and b'"c0"' in one.body]
+    assert b'[{"c0": "car", "c1": "20"}, {"c0": "home", "c1": null}]' in carried.body
+
+
+def test_a_portal_of_a_table_is_charged_once(grouped: World) -> None:
+    kinds = grouped.kinds(Parse("s", GROUPED), Describe(b"S", "s"), Bind("p", "s", (), (), (1, 0)))
+    assert kinds == "1tT2"
+    assert grouped.counted == []
+    assert grouped.kinds(Describe(b"P", "p"), Execute("p", 1)) == "TNC"
+    assert grouped.kinds(Execute("p", 1), Execute("p")) == "CC"
+    assert len(grouped.counted) == 1
+
+
+def test_a_table_that_failed_is_not_asked_for_again(grouped: World) -> None:
+    grouped.status = b"T"
+    grouped.failure = EngineFailed("the database failed")
+    grouped.say(Parse("", GROUPED), Bind("p", ""))
+    assert sqlstates(grouped.say(Execute("p"), Sync())) == ["58000"]
+    grouped.failure, grouped.status, grouped.skipping = None, b"T", False
+    assert grouped.kinds(Execute("p")) == "C"
+    assert len(grouped.counted) == 1
+
+
+def test_error_bars_are_columns_of_a_table(grouped: World) -> None:
+    grouped.error_bars = "0.25"
+    four = [(b"src", 25), (b"count", 20), (b"count_low", 20), (b"count_high", 20)]
+    assert _described(grouped.say(SimpleQuery(GROUPED))) == four
+    assert _described(grouped.say(Parse("s", GROUPED), Describe(b"S", "s"))) == four
+    assert _described(grouped.say(Bind("p", "s"), Describe(b"P", "p"))) == four
+    assert grouped.counted[0].types == (25, 20, 20, 20)
+
+
+@pytest.mark.parametrize("described", ["statement", "portal"])
+def test_the_columns_stay_those_that_were_told(grouped: World, described: str) -> None:
+    grouped.say(Parse("s", GROUPED))
+    grouped.say(Describe(b"S", "s") if described == "statement" else Bind("p", "s"))
+    grouped.error_bars = "0.25"
+    later = [Bind("p", "s")] if described == "statement" else []
+    frames = grouped.say(*later, Execute("p"), Sync())
+    assert sqlstates(frames) == ["0A000"]
+    assert "must not change result type" in report_fields(frames[-2].body)["M"]
+    assert grouped.counted == []
+
+
+def test_formats_of_a_table_are_one_for_each_column(grouped: World) -> None:
+    grouped.say(Parse("s", GROUPED))
+    assert sqlstates(grouped.say(Bind("", "s", (), (), (1, 1, 1)), Sync())) == ["08P01"]
+    assert sqlstates(grouped.say(Bind("", "s", (), (), (1,)), Sync())) == []
+
+
+def test_a_type_that_the_shadow_cannot_carry_is_refused(grouped: World) -> None:
+    columns = (ResultColumn(b"src", 17), ResultColumn(b"count", 20))
+    grouped.described = row_description(columns, ())
+    assert sqlstates(grouped.say(SimpleQuery(GROUPED))) == ["0A000"]
+    assert grouped.counted == []

@@ -39,9 +39,9 @@ def test_the_tutorial_does_what_it_says(tmp_path: Path) -> None:
     assert running.returncode == 0, output
     sections = re.split(r"^== \d+\n", output, flags=re.M)[1:]
     assert len(sections) == len(blocks)
-    check, table, edges, triangles, again, refused, priced, stopped = (
+    check, table, edges, triangles, again, degrees, refused, priced, stopped = (
         sections[3],
-        *sections[5:12],
+        *sections[5:13],
     )
     assert "alice: epsilon 0.5, at most 1, 3 left" in check
     assert '"edge_pkey" PRIMARY KEY, btree (src, dst)' in table
@@ -52,9 +52,12 @@ def test_the_tutorial_does_what_it_says(tmp_path: Path) -> None:
     first, second = number.search(triangles), number.search(again)
     assert first is not None and second is not None
     assert first[1] == second[1]
+    assert "120 groups; rows whose keys are not among them are in no group" in degrees
+    assert "epsilon 0.5 charged, 1 remains" in degrees
+    assert "(10 rows)" in degrees
     assert refused.count("ERROR:") == 3
     assert "is at most 1 here" in priced
-    assert "epsilon 1 charged, 0.5 remains" in priced
+    assert "epsilon 0.5 charged, 0.5 remains" in priced
     assert priced.count("ERROR:") == 2
     assert re.search(r"analyst\s+alice\s+3\s+2.5\s+0.5", stopped)
     events = (tmp_path / "events.log").read_text()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from sqlglot import exp
@@ -52,6 +52,7 @@ class Route(Enum):
     SHADOW = "shadow"
     PROTECTED = "protected"
     PUBLIC = "public"
+    EXPLAINED = "explained"
 
 
 @dataclass(frozen=True)
@@ -117,6 +118,8 @@ class Policy:
         first = tokens[0].text.lower()
         if first in _READS:
             return self._read(statement)
+        if first == "explain" and (explained := self._explained(statement)) is not None:
+            return explained
         if first in UTILITIES:
             return _utility(statement, UTILITIES[first](words(tokens)))
         span = Span(0, len(tokens[0].text))
@@ -149,6 +152,19 @@ class Policy:
         for function in tree.find_all(exp.Func):
             _check_function(function)
         return Decision(Route.SHADOW, statement, fresh)
+
+    def _explained(self, statement: ClientStatement) -> Decision | None:
+        """What EXPLAIN is asked of, without options: a statement that is answered privately."""
+        start = len("explain")
+        inner = split(statement.text[start:])
+        if len(inner) != 1 or inner[0].tokens[0].text.lower() not in ("select", "with"):
+            return None
+        found = inner[0].statement
+        offset = statement.offset + start + found.offset
+        decision = self._read(ClientStatement(found.text, offset))
+        return (
+            replace(decision, route=Route.EXPLAINED) if decision.route is Route.PROTECTED else None
+        )
 
     def _is_exposed(self, table: exp.Table) -> bool:
         schema, name = _folded(table.args.get("db")), _folded(table.this)

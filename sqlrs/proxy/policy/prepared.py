@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from sqlrs.proxy.backend import TableShape
 from sqlrs.proxy.policy.decisions import Decision, Route
-from sqlrs.proxy.protocol.codec import Frame
 from sqlrs.proxy.protocol.messages import Close
-from sqlrs.proxy.protocol.replies import INT8, ResultColumn, read_row_description
+from sqlrs.proxy.protocol.replies import INT8, ResultColumn
 from sqlrs.refusals import refusal
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """A statement that passed the whitelist; a protected one carries its types and column name."""
+    """A statement that passed the whitelist; a protected one carries its types and columns.
+
+    ``shape``: of one that is answered with a table, once its parameters are known. ``described``:
+    how many columns the client was told of.
+    """
 
     plan: Decision
     types: tuple[int, ...] = ()
-    column: bytes = b""
     parameter_body: bytes = b""
     columns: tuple[ResultColumn, ...] = ()
+    shape: TableShape | None = None
+    described: int | None = None
 
     @property
     def size(self) -> int:
@@ -30,13 +36,20 @@ class Prepared:
 
 @dataclass
 class Portal:
-    """A statement with its parameters. A protected one is answered once."""
+    """A statement with its parameters. A protected one is answered once.
+
+    ``ends``: its columns are those with error bars. ``carried``: the shadow has a portal of this
+    name with the released rows.
+    """
 
     plan: Decision | None
     sql: str = ""
-    binary: bool = False
-    column: bytes = b""
+    formats: tuple[int, ...] = ()
+    columns: tuple[ResultColumn, ...] = ()
+    shape: TableShape | None = None
+    ends: bool = False
     answered: bool = False
+    carried: bool = False
 
     @property
     def size(self) -> int:
@@ -123,13 +136,27 @@ class Prepareds:
         self._portals.clear()
 
 
-def counted_column(frame: Frame) -> bytes:
-    """The name of the one int8 column that a count has; anything else is refused."""
-    columns = read_row_description(frame.body) if frame.kind == b"T" else ()
+def answered_columns(
+    columns: tuple[ResultColumn, ...], shape: TableShape | None
+) -> tuple[ResultColumn, ...]:
+    """The columns of a private answer; a count has one of int8, anything else is refused."""
+    if shape is not None:
+        if len(shape.ends) != len(columns):
+            raise refusal("unsupported", "the columns cannot be told in advance")
+        return columns
     if len(columns) != 1 or columns[0].type_oid != INT8:
         raise refusal(
             "not_a_count",
             "only a single count is answered",
             hint="write SELECT count(*) FROM … over the exposed tables",
         )
-    return columns[0].name
+    return columns
+
+
+def with_ends(columns: Sequence[ResultColumn], shape: TableShape) -> tuple[ResultColumn, ...]:
+    """The columns of a table with those that error bars add."""
+    return tuple(
+        ResultColumn(column.name + suffix.encode(), column.type_oid)
+        for column, ends in zip(columns, shape.ends, strict=True)
+        for suffix in ("", *ends)
+    )

@@ -8,7 +8,7 @@ from decimal import Decimal
 from sqlrs.epsilon import parse_epsilon
 from sqlrs.errors import SqlrsError, UsageError
 from sqlrs.ledger.base import add
-from sqlrs.proxy.backend import CountOutcome
+from sqlrs.proxy.backend import CountOutcome, TableOutcome
 from sqlrs.proxy.policy.allowlist import EPSILON, ERROR_BARS
 from sqlrs.proxy.protocol.replies import Report
 
@@ -60,13 +60,13 @@ class AnalystLimits:
         return value, bars
 
 
-def notice(outcome: CountOutcome, remaining: Decimal | None) -> Report:
+def notice(outcome: CountOutcome | TableOutcome, remaining: Decimal | None) -> Report:
     """What the analyst is told with an answer."""
     parts = [f"epsilon {outcome.epsilon:f} charged"]
     if outcome.repeated:
         parts = ["answered from the record, nothing charged"]
     parts.append("no limit" if remaining is None else f"{remaining:f} remains")
-    if outcome.interval is not None:
+    if isinstance(outcome, CountOutcome) and outcome.interval is not None:
         low, high = outcome.interval
         parts.append(f"error bars {low} to {high}")
     return Report("NOTICE", "00000", "sqlrs: " + ", ".join(parts))

@@ -9,10 +9,13 @@ from sqlrs.errors import SqlrsError
 from sqlrs.proxy.protocol.codec import Reader, cstring, int16, int32, pack, sized
 
 INT8 = 20
+TEXT = 25
 PARSE_COMPLETE = pack(b"1")
 BIND_COMPLETE = pack(b"2")
 PORTAL_SUSPENDED = pack(b"s")
 EMPTY_QUERY = pack(b"I")
+# Bytes of the types that have a fixed number of them.
+_SIZES = {16: 1, 20: 8, 21: 2, 23: 4, 700: 4, 701: 8, 1082: 4, 1083: 8, 1114: 8, 1184: 8, 2950: 16}
 
 
 @dataclass(frozen=True)
@@ -163,17 +166,23 @@ def read_row_description(body: bytes) -> tuple[ResultColumn, ...]:
 
 def count_description(name: bytes, binary: bool) -> bytes:
     """RowDescription of a count: one int8 column of no table."""
-    return pack(
-        b"T",
-        int16(1),
-        cstring(name),
-        int32(0),
-        int16(0),
-        int32(INT8),
-        int16(8),
-        int32(-1),
-        int16(int(binary)),
+    return row_description((ResultColumn(name, INT8),), (int(binary),))
+
+
+def row_description(columns: Sequence[ResultColumn], formats: Sequence[int]) -> bytes:
+    """RowDescription of columns of no table; one format is that of all, none is text."""
+    each = list(formats) * len(columns) if len(formats) == 1 else formats or [0] * len(columns)
+    described = (
+        cstring(column.name)
+        + int32(0)
+        + int16(0)
+        + int32(column.type_oid)
+        + int16(_SIZES.get(column.type_oid, -1))
+        + int32(-1)
+        + int16(code)
+        for column, code in zip(columns, each, strict=True)
     )
+    return pack(b"T", int16(len(columns)), *described)
 
 
 def read_parameter_types(body: bytes) -> tuple[int, ...]:

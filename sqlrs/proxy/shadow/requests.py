@@ -11,7 +11,7 @@ from sqlglot import exp
 from sqlrs.proxy.backend import SHOWN_CHARACTERS, HistoryRow, TextRow
 from sqlrs.proxy.protocol.codec import cstring, int16, int32, pack, sized
 from sqlrs.proxy.protocol.messages import Bind, Close, Describe, Execute, Parse
-from sqlrs.proxy.protocol.replies import ResultColumn
+from sqlrs.proxy.protocol.replies import TEXT, ResultColumn
 from sqlrs.refusals import refusal
 from sqlrs.templates import template
 
@@ -148,6 +148,16 @@ def carry_rows(
         )
     )
     return data, 3
+
+
+def carried(columns: Sequence[ResultColumn]) -> tuple[ResultColumn, ...]:
+    """The columns as ``carry_rows`` gives them, or a refusal of a type that it does not know."""
+    for column in columns:
+        _carried_type(column)
+    return tuple(
+        ResultColumn(one.name, TEXT if _CARRIED[one.type_oid] == "text" else one.type_oid)
+        for one in columns
+    )
 
 
 def _carried_type(column: ResultColumn) -> str:
