@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     )
     from sqlrs.ledger import Ledger, MemoryLedger
     from sqlrs.settings import Settings
+    from sqlrs.table_answer import TableAnswer
 
 __all__ = [
     "Answer",
@@ -31,6 +32,7 @@ __all__ = [
     "QueryRefused",
     "Settings",
     "SqlrsError",
+    "TableAnswer",
     "UsageError",
     "connect",
 ]
@@ -50,6 +52,7 @@ _HOMES = {
     ),
     "ledger": ("Ledger", "MemoryLedger"),
     "settings": ("Settings",),
+    "table_answer": ("TableAnswer",),
 }
 
 

@@ -2,20 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
 from sqlglot import exp
 
-from sqlrs.catalog import Catalog
+from sqlrs.catalog import Catalog, Table
 from sqlrs.compiler.compile import compile_query
 from sqlrs.compiler.functions import is_declared
 from sqlrs.compiler.simplify import Contradiction
+from sqlrs.compiler.statement import CutStatement, compile_statement, domain_tables
 from sqlrs.effort import bounded_analysis
 from sqlrs.errors import QueryRefused
+from sqlrs.measures import Aggregation, Asked
+from sqlrs.mechanisms.vector_base import Summand
+from sqlrs.query import Query
+from sqlrs.refusals import refusal
 from sqlrs.residuals.residual import Residuals
 from sqlrs.settings import Settings
+from sqlrs.sql.grouped_text import domain_text, key_text, query_text
 from sqlrs.sql.plain import plain
+
+# What is refused of a single count and may be answered as a statement.
+MORE_THAN_A_COUNT = frozenset(
+    """
+    aggregate distinct group_by having limit negated_subquery not_a_count not_understood order_by
+    outer_join set_operation subquery window
+    """.split()  # noqa: SIM905
+)
+
+MAX_MEASURES = 100
+"""Each is measured and released on its own; without an end they would be an analyst's to choose."""
 
 
 @dataclass(frozen=True)
@@ -27,10 +45,19 @@ class Compiled:
 
     @classmethod
     def of(
-        cls, sql: str, catalog: Catalog, settings: Settings, *, as_rows: bool = False
+        cls,
+        sql: str,
+        catalog: Catalog,
+        settings: Settings,
+        *,
+        as_rows: bool = False,
+        parameters: tuple[str, ...] = (),
     ) -> Compiled | Contradiction:
-        """Compile the text, or refuse it; ``as_rows`` as in ``Request``."""
-        query = compile_query(sql, catalog, as_rows=as_rows)
+        """Compile the text, or refuse it; ``as_rows`` as in ``Request``.
+
+        ``parameters``: the types of $1, $2, …, as in ``compile_query``.
+        """
+        query = compile_query(sql, catalog, as_rows=as_rows, parameters=parameters)
         if isinstance(query, Contradiction):
             return query
         with bounded_analysis():
@@ -57,3 +84,95 @@ class Compiled:
                 and other.residuals.query == self.residuals.query
             )
         return False
+
+
+@dataclass(frozen=True, eq=False)
+class CompiledStatement:
+    """A statement whose measures are ready to be charged and measured.
+
+    ``asked`` holds each measure that is released, once, with the residuals of its terms.
+    """
+
+    statement: CutStatement
+    asked: Mapping[Asked, tuple[Summand, ...]]
+    canonical: str
+
+    @classmethod
+    def of(
+        cls, sql: str, catalog: Catalog, settings: Settings, parameters: tuple[str, ...] = ()
+    ) -> CompiledStatement:
+        """Compile the text, or refuse it."""
+        statement = compile_statement(sql, catalog, parameters)
+        wanted = [asked for one in statement.aggregations for asked in one.asked]
+        if len(wanted) > MAX_MEASURES:
+            raise refusal("too_complex", f"more than {MAX_MEASURES} aggregates are asked for")
+        with bounded_analysis():
+            found = {
+                asked: tuple(
+                    Summand(term, Residuals(term.query, settings.reading(term.query)))
+                    for term in asked[1].terms
+                )
+                for asked in wanted
+            }
+            texts = [_text(one, found, catalog.dialect) for one in statement.aggregations]
+        return cls(statement, found, "; ".join(texts))
+
+    @property
+    def queries(self) -> tuple[Query, ...]:
+        """The queries of all terms."""
+        return tuple(one.signed.query for terms in self.asked.values() for one in terms)
+
+    def tables(self, catalog: Catalog) -> frozenset[Table]:
+        """All tables that are read: for the measures, for domains, and above them."""
+        names = frozenset[tuple[str | None, str]]().union(
+            *(domain_tables(d) for one in self.statement.aggregations for d in one.domains)
+        )
+        public = (table for table in catalog.tables if table.identity in names)
+        read = (table for query in self.queries for table in query.tables)
+        return frozenset((*public, *read, *self.statement.public))
+
+    def same(self, catalog: Catalog, *, sql: str, settings: Settings) -> bool:
+        """Whether the text, by another catalog, compiles to the same measures."""
+        with suppress(QueryRefused):
+            other = CompiledStatement.of(sql, catalog, settings)
+            return (
+                other.canonical == self.canonical
+                and other.statement.aggregations == self.statement.aggregations
+                and other.statement.public == self.statement.public
+            )
+        return False
+
+
+def compiled_text(
+    sql: str,
+    catalog: Catalog,
+    settings: Settings,
+    *,
+    as_rows: bool = False,
+    parameters: tuple[str, ...] = (),
+) -> Compiled | Contradiction | CompiledStatement:
+    """One count as such, and what is more than that as a statement; or a refusal."""
+    try:
+        return Compiled.of(sql, catalog, settings, as_rows=as_rows, parameters=parameters)
+    except QueryRefused as error:
+        if error.code not in MORE_THAN_A_COUNT:
+            raise
+    return CompiledStatement.of(sql, catalog, settings, parameters)
+
+
+def _text(
+    aggregation: Aggregation, found: Mapping[Asked, tuple[Summand, ...]], dialect: str
+) -> str:
+    """All that a relation depends on, for the ledger: equal texts ask for the same numbers."""
+    domains = [domain_text(domain, dialect) for domain in aggregation.domains]
+    sums = []
+    for asked in aggregation.asked:
+        terms = []
+        for one in found[asked]:
+            text = query_text(one.residuals.query, dialect)
+            keys = ", ".join(key_text(key, one.signed.query, dialect) for key in one.signed.keys)
+            by = f" BY {keys}" if keys else ""
+            terms.append(f"{one.signed.coefficient:+d} ({text}{by})")
+        sums.append(f"{asked[1].unit} * ({' '.join(terms) or 0})")
+    each = f" FOR EACH {' AND '.join(domains)}" if domains else ""
+    return ", ".join(sums) + each

@@ -8,27 +8,32 @@ from pathlib import Path
 from types import TracebackType
 
 from sqlrs.answer import Answer
-from sqlrs.catalog import Catalog
-from sqlrs.compiled import Compiled
+from sqlrs.catalog import Catalog, Value
+from sqlrs.compiled import Compiled, CompiledStatement, compiled_text
 from sqlrs.compiler.simplify import Contradiction
 from sqlrs.engines.base import Engine
 from sqlrs.engines.declared import declared_functions
 from sqlrs.engines.file_schema import Declared
 from sqlrs.engines.open import TYPES, open_engine
+from sqlrs.engines.owner_values import typed_bounds, typed_domains
 from sqlrs.errors import QueryRefused, UsageError
 from sqlrs.inputs import arguments
+from sqlrs.inputs.said_values import SaidBounds, SaidDomain, said_bounds_of, said_domains
 from sqlrs.inputs.signatures import Signature, signatures
 from sqlrs.ledger import Ledger, MemoryLedger
 from sqlrs.measuring.work import Progress
 from sqlrs.mechanisms import DEFAULT
 from sqlrs.owner.diagnose import Diagnosis, diagnose, diagnose_all
 from sqlrs.owner.explain import Explanation
+from sqlrs.owner.explain_statement import StatementExplanation, explained
 from sqlrs.owner.statements import Statement, statements
-from sqlrs.release import release
+from sqlrs.release import release, release_table
 from sqlrs.settings import Number, Request, Settings
+from sqlrs.table_answer import TableAnswer
 
 _LEDGER_STEPS = ("repeat", "reserve", "settle", "fail", "remaining")
 
+Domain = SaidDomain | str | Sequence[Value] | Mapping[str, Value]
 Keys = Mapping[str, Sequence[str] | Sequence[Sequence[str]]]
 
 
@@ -42,6 +47,8 @@ def connect(
     types: Mapping[str, Declared] | None = None,
     graphs: Mapping[str, str] | None = None,
     rows_per_unit: Mapping[str, int] | None = None,
+    domains: Mapping[str, Domain] | None = None,
+    bounds: Mapping[str, SaidBounds | Sequence[Number]] | None = None,
     functions: Mapping[str, str | Signature] | None = None,
     ledger: Ledger | None = None,
     analyst: str = "analyst",
@@ -65,6 +72,11 @@ def connect(
     ``"directed"`` or ``"undirected"``. ``rows_per_unit`` says of a table how many of its rows one
     protected unit may have. ``schema_only`` reads no row, and answers nothing that needs one.
 
+    ``domains`` says which values a column has, where answers are grouped by it: a list, ``{"from":
+    0, "to": 120}``, or a column of a public table, ``"ward.name"``. ``bounds`` says between which
+    numbers a column is summed, ``[0, 5000]``; for floating point with the step to which it is
+    rounded, ``[0, 300, 0.1]``. Both are by ``"table.column"`` and replace what the schema says.
+
     ``functions`` maps functions of the database to the types they take and return, ``{"bmi":
     "(double, double) -> double"}``. You vouch that they have no side effects and depend on their
     arguments alone; what the database says about that is checked, now and before each answer.
@@ -74,6 +86,8 @@ def connect(
     if isinstance(target, str):
         arguments.path("the database URL", target)
     declared = {} if keys is None else arguments.keys(keys)
+    said_of_values = {} if domains is None else said_domains(domains)
+    said_for_sums = {} if bounds is None else said_bounds_of(bounds)
     vouched = {} if functions is None else signatures("functions", functions)
     ledger = MemoryLedger() if ledger is None else _checked_ledger(ledger)
     settings = Settings() if settings is None else _checked_settings(settings)
@@ -91,11 +105,14 @@ def connect(
         timeout=timeout,
     )
     try:
-        catalog = engine.catalog().declare(
+        found_catalog = engine.catalog()
+        catalog = found_catalog.declare(
             private=_names("private", private),
             public=_names("public", public),
             keys=declared,
             rows_per_unit=rows_per_unit,
+            domains=typed_domains(found_catalog, said_of_values),
+            bounds=typed_bounds(found_catalog, said_for_sums),
         )
         if vouched:
             with engine.snapshot() as snapshot:
@@ -172,6 +189,35 @@ class Database:
             progress=_checked_progress(progress),
         )
 
+    def query(
+        self,
+        sql: str,
+        epsilon: Number,
+        *,
+        error_bars: Number | None = None,
+        analyst: str | None = None,
+        progress: Progress | None = None,
+    ) -> TableAnswer:
+        """The private answer of a statement: groups, sums, several aggregates, as a table.
+
+        Charged once, whatever stands around its aggregates: HAVING, ORDER BY, LIMIT, arithmetic.
+        """
+        self._require_rows()
+        return release_table(
+            Request(
+                sql=sql,
+                epsilon=epsilon,
+                error_bars=error_bars,
+                analyst=self.analyst if analyst is None else analyst,
+                dataset=self.dataset,
+            ),
+            engine=self.engine,
+            catalog=self.catalog,
+            ledger=self.ledger,
+            settings=self.settings,
+            progress=_checked_progress(progress),
+        )
+
     def explain(
         self,
         sql: str,
@@ -180,15 +226,20 @@ class Database:
         mechanism: str = DEFAULT,
         shape: int | None = None,
         error_bars: Number | None = None,
-    ) -> Explanation | Contradiction:
-        """The query graph, residuals, plans and error multiple, from the schema alone."""
+    ) -> Explanation | StatementExplanation | Contradiction:
+        """The query graph, residuals, plans and error multiple, from the schema alone.
+
+        Of a statement with groups also how many there are; public rows are read for that.
+        """
         request = Request(
             sql=sql, epsilon=epsilon, mechanism=mechanism, shape=shape, error_bars=error_bars
         )
         chosen = request.chosen_mechanism()
-        compiled = Compiled.of(sql, self.catalog, self.settings)
+        compiled = compiled_text(sql, self.catalog, self.settings)
         if isinstance(compiled, Contradiction):
             return compiled
+        if isinstance(compiled, CompiledStatement):
+            return explained(compiled, request, self.engine, self.catalog, self.settings)
         return Explanation(compiled.residuals, chosen, self.catalog.dialect, self.settings.plan)
 
     def sql(self, sql: str, dialect: str | None = None) -> tuple[Statement, ...]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from pathlib import Path
 
 import pytest
 
-from benchmarks import graphs, table1
+from benchmarks import graphs, groups, table1
 from benchmarks.__main__ import BENCHMARKS
 
 
@@ -38,3 +39,26 @@ def test_a_number_that_is_not_the_papers_is_marked(monkeypatch: pytest.MonkeyPat
     cell = table1.Cell("triangle", "GrQc", 7, 0.1, "3", "5", "4", "11", 2.0, 1.0, {})
     (row,) = table1.table([cell]).splitlines()[2:]
     assert row.count("differs") == 1 and "11 **differs**" in row
+
+
+def test_grouped_answers_are_timed_and_their_noise_is_that_of_the_release(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not (Path(sys.executable).parent / groups.GENERATOR).exists():
+        pytest.skip(f"{groups.GENERATOR} is not installed beside Python")
+    monkeypatch.setattr(groups, "KEPT", tmp_path)
+    cases = {case.name: case for case in groups.CASES}
+    with groups.opened(groups.tables("0.001")) as database:
+        assert groups.tables("0.001").stat().st_size > 0
+        constant = groups.measure(cases["customers by nation"], database)
+        parallel = groups.measure(cases["pairs of lines of one order, by ship mode"], database)
+        general, *_ = groups.compared(cases["orders by nation"], database)
+    assert (constant.groups, constant.law) == (25, "laplace")
+    assert (parallel.groups, parallel.law) == (7, "polylaplace")
+    assert general == 25
+    # A replaced row moves two groups; each group alone has a 25th of the epsilon, and moves by one.
+    assert constant.alone_error / constant.relative_error == pytest.approx(25 / 2, rel=0.05)
+    assert constant.floor == pytest.approx(constant.relative_error)
+    assert parallel.alone_error > parallel.relative_error > parallel.floor > 0
+    assert constant.private > 0 and constant.plain > 0
+    assert "| 25 | laplace |" in groups.table([constant, parallel])

@@ -114,6 +114,7 @@ LEDGERS = [
 MISTAKES: list[tuple[str | bytes, ...]] = [
     *(("count", COUNT, "--epsilon", "1", "--table", file) for file in DATA),
     *(("tables", "--table", file) for file in DATA),
+    ("query", COUNT, "--epsilon", "-1", *GRAPH),
     *(("graph", "triangle", file.removeprefix(b"edge="), "--epsilon", "1")
       for file in DATA if isinstance(file, bytes)),
     *(("count", COUNT, "--epsilon", "1", "--config", file) for file in CONFIGS),
@@ -358,6 +359,8 @@ def test_tables_as_json(configured: Run) -> None:
         "name": "name",
         "type": "VARCHAR",
         "nullable": True,
+        "domain": None,
+        "bounds": None,
     }
 
 

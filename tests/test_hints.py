@@ -202,8 +202,9 @@ def test_the_recipe_of_a_hint_gives_the_count(
     hint: str,
     recipe: list[tuple[int, str]],
 ) -> None:
+    # Where a single conjunctive query is asked for, such as by the owner's diagnosis.
     with pytest.raises(QueryRefused) as refused:
-        database.count(sql, 1)
+        database.sensitivity(sql)
     assert hint in (refused.value.hint or "")
     truth = connection.execute(sql).fetchall()[0][0]
     counts = [factor * (database.sensitivity(part).count or 0) for factor, part in recipe]
@@ -238,8 +239,8 @@ def test_the_first_users_left_join(database: sqlrs.Database) -> None:
         ("SELECT count(*) FROM people", "the tables are person, visit"),
         ("SELECT count(*) FROM person p WHERE p.age > 5", "the columns of p are friend, id, name"),
         ("SELECT count(*) FROM person WHERE name = 5", "in single quotes: '5'"),
-        ("SELECT count(*) FROM visit HAVING count(*) > 5", "compare the answer"),
-        ("SELECT count(*) * 2 FROM visit", "compute with the answer"),
+        ("SELECT count(*) FROM visit HAVING count(*) > 5", "sqlrs query"),
+        ("SELECT count(*) * 2 FROM visit", "sqlrs query"),
     ],
 )
 def test_hints_name_what_was_meant(database: sqlrs.Database, sql: str, hint: str) -> None:

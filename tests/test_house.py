@@ -16,12 +16,13 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 
 # From what knows nothing to what knows all: a room imports itself and the rooms before it.
 ORDER = [
-    ("errors", "epsilon", "templates", "answer"),
+    ("errors", "epsilon", "templates", "answer", "table_answer"),
     ("refusals", "effort"),
     ("inputs",),
     ("catalog",),
     ("values",),
     ("query",),
+    ("measures",),
     ("trees",),
     ("dialects",),
     ("compiler",),
@@ -34,7 +35,7 @@ ORDER = [
     ("noise",),
     ("mechanisms",),
     ("settings",),
-    ("compiled",),
+    ("compiled", "table_answer", "releasing"),
     ("ledger",),
     ("release",),
     ("owner",),
@@ -48,7 +49,16 @@ ORDER = [
 PLACE = {room: place for place, rooms in enumerate(ORDER) for room in rooms}
 
 # The mathematics has no SQL in it, not even as a tree.
-WITHOUT_SQL = ("query", "residuals", "planning", "sensitivity", "noise", "mechanisms", "release")
+WITHOUT_SQL = (
+    "query",
+    "measures",
+    "residuals",
+    "planning",
+    "sensitivity",
+    "noise",
+    "mechanisms",
+    "release",
+)
 
 # Where each driver, and each library that is heavy or optional, may be imported.
 DRIVERS = {
@@ -63,6 +73,7 @@ DRIVERS = {
         "procedures/install.py",
         "procedures/render.py",
         "procedures/server_statistics.py",
+        "procedures/table_script.py",
     },
     "pyspark": set[str](),
     "sqlalchemy": {"ledger/migrations.py", "ledger/store.py", "ledger/ledger_tables.py"},

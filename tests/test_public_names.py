@@ -23,6 +23,7 @@ PUBLIC = {
     "QueryRefused",
     "Settings",
     "SqlrsError",
+    "TableAnswer",
     "UsageError",
     "connect",
 }

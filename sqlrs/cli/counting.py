@@ -30,7 +30,7 @@ ErrorBars = Annotated[
 ]
 
 
-@options.with_data("ledger", "analyst", *options.LIMITS, "plan", "solver")
+@options.with_data("ledger", "analyst", *options.LIMITS, *options.CHOICES)
 def count(
     data: Config,
     sql: options.Sql,

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from sqlrs import __version__
-from sqlrs.cli import budget, counting, owner, procedures, proxy, tables
+from sqlrs.cli import budget, counting, owner, procedures, proxy, querying, tables
 from sqlrs.cli.signals import exit_code, treat_as_ctrl_c
 from sqlrs.errors import Interrupted, SqlrsError, UsageError
 
@@ -25,6 +25,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.command("count")(counting.count)
+app.command("query")(querying.query)
 app.command("graph")(counting.graph)
 app.command("demo")(counting.demo)
 app.command("explain")(owner.explain)

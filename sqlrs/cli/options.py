@@ -12,16 +12,23 @@ import typer
 
 from sqlrs.config import Config
 from sqlrs.errors import UsageError
+from sqlrs.inputs.said_values import written_bounds, written_domain
 from sqlrs.inputs.signatures import call
+from sqlrs.settings import NEIGHBOURS
 
 _Said = TypeVar("_Said")
 
 FOUND = Path("sqlrs.toml")
 """The configuration that is read where no option names one or the data."""
 _PANEL = "Data"
-_DATA = ("db", "table", "types", "undirected", "private", "public", "key", "function", "config")
+_DATA = (
+    *("db", "table", "types", "undirected", "private", "public", "key"),
+    *("domain", "bounds", "function", "config"),
+)
 LIMITS = ("memory_limit", "temp_directory", "max_temp_directory_size", "threads", "timeout")
 """What a command that reads rows may use."""
+CHOICES = ("plan", "solver", "neighbours", "max_groups")
+"""What the owner chooses for each query."""
 
 Sql = Annotated[
     str, typer.Argument(metavar="SQL", help="The counting query; - reads it from stdin.")
@@ -76,6 +83,24 @@ Key = Annotated[
     typer.Option(
         metavar="NAME=COL[,COL…]",
         help="A key, checked once against the data. Repeatable.",
+        rich_help_panel=_PANEL,
+    ),
+]
+Domain = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="TABLE.COL=A,B",
+        help="The values of a column that answers are grouped by: A,B or 0:120, or a column of a "
+        "public table, TABLE.COL. Repeatable.",
+        rich_help_panel=_PANEL,
+    ),
+]
+Bounds = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="TABLE.COL=LOW:HIGH",
+        help="Between which numbers a column is summed; LOW:HIGH:STEP rounds floating point to "
+        "the step. Repeatable.",
         rich_help_panel=_PANEL,
     ),
 ]
@@ -147,6 +172,16 @@ Solver = Annotated[
         "--solver", help="Solve general predicates for the sensitivity instead of dropping them."
     ),
 ]
+Neighbours = Annotated[
+    str | None,
+    typer.Option(
+        metavar="|".join(NEIGHBOURS),
+        help="Protect a row that is added, removed or replaced, or one that is added or removed.",
+    ),
+]
+MaxGroups = Annotated[
+    int | None, typer.Option(metavar="N", help="Refuse an answer of more groups.")
+]
 Analyst = Annotated[str | None, typer.Option(metavar="NAME", help="Who is charged.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -184,6 +219,8 @@ def gather(
     private: Private = None,
     public: Public = None,
     key: Key = None,
+    domain: Domain = None,
+    bounds: Bounds = None,
     function: Function = None,
     config: ConfigFile = None,
     ledger: Ledger = None,
@@ -195,6 +232,8 @@ def gather(
     timeout: Timeout = None,
     plan: Plan = None,
     solver: Solver = False,
+    neighbours: Neighbours = None,
+    max_groups: MaxGroups = None,
 ) -> Config:
     """The configuration file, named or found, with the command line's options on top."""
     if config is None and not db and not table:
@@ -213,6 +252,18 @@ def gather(
         private=_names(private),
         public=_names(public),
         keys=keys,
+        domain={
+            **base.domain,
+            **_by_name(
+                "--domain", (_said("--domain", one, written_domain) for one in domain or [])
+            ),
+        },
+        bounds={
+            **base.bounds,
+            **_by_name(
+                "--bounds", (_said("--bounds", one, written_bounds) for one in bounds or [])
+            ),
+        },
         functions={
             **base.functions,
             **_by_name("--function", (call("--function", text) for text in function or [])),
@@ -226,6 +277,8 @@ def gather(
         timeout=timeout,
         plan=plan,
         solver=solver,
+        neighbours=neighbours,
+        max_groups=max_groups,
     )
 
 
@@ -254,6 +307,11 @@ def _pair(option: str, text: str) -> tuple[str, str]:
     if not (name and equals and value):
         raise UsageError(f"{option} {text!r} is not of the form NAME=VALUE")
     return name, value
+
+
+def _said(option: str, text: str, read: Callable[[str, str], _Said]) -> tuple[str, _Said]:
+    name, value = _pair(option, text)
+    return name, read(f"{option} {name}", value)
 
 
 def _by_name(option: str, pairs: Iterable[tuple[str, _Said]]) -> dict[str, _Said]:

@@ -18,7 +18,7 @@ from sqlrs.owner.diagnose import Diagnosis, decimal_text
 from sqlrs.owner.explain import Explanation
 
 
-@options.with_data("plan", "solver")
+@options.with_data(*options.CHOICES)
 def explain(
     data: Config,
     sql: options.Sql,
@@ -48,7 +48,7 @@ def explain(
     print(explanation)
 
 
-@options.with_data("plan", "solver")
+@options.with_data(*options.CHOICES)
 def sql(
     data: Config,
     sql: options.Sql,
@@ -62,7 +62,7 @@ def sql(
     print("\n\n".join(map(str, found)) if found else "-- no statement: the count is always 0")
 
 
-@options.with_data(*options.LIMITS, "plan", "solver")
+@options.with_data(*options.LIMITS, *options.CHOICES)
 def sensitivity(
     data: Config,
     sql: options.Sql,

@@ -210,15 +210,17 @@ class StoreLedger:
         return tuple(map(_release, self._read(query)))
 
     def newest_of(self, analyst: str, lines: int, characters: int) -> tuple[JournalLine, ...]:
-        """The newest lines of one analyst, newest first, with so many characters of each query.
+        """The newest lines of one analyst, newest first, with so many characters of each text.
 
-        Neither a long journal nor long queries fill the memory of whoever shows it.
+        Neither a long journal nor long queries or tables fill the memory of whoever shows it; the
+        answer of a count is never as long.
         """
         check_name(Kind.ANALYST, analyst)
-        shortened = func.substr(RELEASES.c.query, 1, characters).label("query")
-        others = [column for column in RELEASES.c if column.name != "query"]
+        long = ("query", "answer")
+        shortened = [func.substr(RELEASES.c[name], 1, characters).label(name) for name in long]
+        others = [column for column in RELEASES.c if column.name not in long]
         query = (
-            select(*others, shortened)
+            select(*others, *shortened)
             .where(RELEASES.c.analyst == analyst)
             .order_by(RELEASES.c.ticket.desc())
             .limit(lines)

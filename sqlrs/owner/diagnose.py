@@ -127,7 +127,7 @@ def diagnose(
         return Diagnosis(method, exact_beta, Fraction(0), 0, 0, notes=(str(compiled),))
     start = time.perf_counter()
     same = partial(compiled.same, sql, settings=settings)
-    with unchanged(compiled.residuals.query, engine, catalog, same) as snapshot:
+    with unchanged(compiled.residuals.query.tables, engine, catalog, same) as snapshot:
         source = Opened(snapshot, engine.dialect)
         found = _METHODS[method](_Task(compiled.residuals, weights, source, settings, progress))
     return Diagnosis(

@@ -9,7 +9,7 @@ from sqlrs.catalog import Table
 from sqlrs.sensitivity.elastic import Frequency
 from sqlrs.sensitivity.exact_smooth import Star, Triangle
 from sqlrs.templates import template
-from sqlrs.trees.build import table_of
+from sqlrs.trees.build import rows_of
 from sqlrs.trees.identifiers import column, identifier
 
 
@@ -35,14 +35,14 @@ def irregular_edges(triangle: Triangle) -> exp.Select:
     source, target = triangle.source, triangle.target
     opposite = (
         exp.select(exp.Literal.number(1))
-        .from_(table_of(triangle.table, "back"))
+        .from_(rows_of(triangle.table, (source, target), "back"))
         .where(column(source, "back").eq(column(target, "forth")))
         .where(column(target, "back").eq(column(source, "forth")))
     )
     loop = column(source, "forth").eq(column(target, "forth"))
     return (
         exp.select(_rows())
-        .from_(table_of(triangle.table, "forth"))
+        .from_(rows_of(triangle.table, (source, target), "forth"))
         .where(exp.or_(loop, exp.not_(exp.Exists(this=opposite))))
     )
 
@@ -54,7 +54,7 @@ def triangle_pairs(triangle: Triangle) -> exp.Select:
     docs/sensitivities.md says why that is enough.
     """
     link = exp.select(column(triangle.source).as_("a"), column(triangle.target).as_("b")).from_(
-        table_of(triangle.table)
+        rows_of(triangle.table, (triangle.source, triangle.target))
     )
     tree = sqlglot.parse_one(template("statistics/triangle_pairs.sql"), dialect="duckdb")
     assert isinstance(tree, exp.Select)
@@ -65,7 +65,9 @@ def triangle_pairs(triangle: Triangle) -> exp.Select:
 
 
 def _largest_group(table: Table, by: exp.Column, where: exp.Expression) -> exp.Select:
-    groups = exp.select(_rows().as_("size")).from_(table_of(table)).where(where).group_by(by.copy())
+    used = {by.name, *(one.name for one in where.find_all(exp.Column))}
+    source = rows_of(table, used)
+    groups = exp.select(_rows().as_("size")).from_(source).where(where).group_by(by.copy())
     largest = exp.func("coalesce", exp.Max(this=column("size")), exp.Literal.number(0))
     return exp.select(largest.as_("largest")).from_(groups.subquery("sizes"))
 

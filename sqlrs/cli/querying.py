@@ -1,0 +1,64 @@
+"""``sqlrs query``: private tables, with groups, sums and averages."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from sqlrs.cli import options
+from sqlrs.cli.counting import Epsilon, ErrorBars, read_sql
+from sqlrs.cli.progress import progress_line
+from sqlrs.config import Config
+from sqlrs.table_answer import TableAnswer
+
+
+class Form(StrEnum):
+    """How a table is printed."""
+
+    TABLE = "table"
+    CSV = "csv"
+    JSON = "json"
+
+
+Sql = Annotated[
+    str,
+    typer.Argument(
+        metavar="SQL", help="A query of counts, sums and averages; - reads it from stdin."
+    ),
+]
+Format = Annotated[Form, typer.Option(metavar="table|csv|json", help="How the rows are printed.")]
+
+
+@options.with_data("ledger", "analyst", *options.LIMITS, "plan", "solver")
+def query(
+    data: Config,
+    sql: Sql,
+    epsilon: Epsilon,
+    error_bars: ErrorBars = None,
+    format: Format = Form.TABLE,
+) -> None:
+    """Answer a query with groups, sums and averages with differential privacy."""
+    with data.open() as database, progress_line() as progress:
+        answer = database.query(read_sql(sql), epsilon, error_bars=error_bars, progress=progress)
+    show_table(answer, format)
+
+
+def show_table(answer: TableAnswer, form: Form) -> None:
+    """Print the rows to stdout, and what else is to be said to stderr."""
+    if answer.repeated:
+        print("sqlrs: asked before: the recorded numbers, free of charge", file=sys.stderr)
+    match form:
+        case Form.JSON:
+            print(answer.to_json())
+        case Form.CSV:
+            for note in answer.notes:
+                print(f"sqlrs: {note}", file=sys.stderr)
+            writer = csv.writer(sys.stdout, lineterminator="\n")
+            writer.writerow(answer.names)
+            writer.writerows(answer.rows)
+        case Form.TABLE:
+            print(answer.to_text())

@@ -1,0 +1,82 @@
+"""Statement -> what is released, for which groups, with which noise; free, nothing private read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from math import prod
+
+from sqlrs.catalog import Catalog
+from sqlrs.compiled import CompiledStatement
+from sqlrs.engines.base import Engine
+from sqlrs.measures import Aggregation, Asked
+from sqlrs.mechanisms.vector_base import VectorMechanism
+from sqlrs.release import Groups, mechanisms_of
+from sqlrs.settings import Request, Settings
+from sqlrs.sql.grouped_text import domain_text, query_text
+
+
+@dataclass(frozen=True, eq=False)
+class StatementExplanation:
+    """Domains, measures and noise of every aggregation, and what runs above them.
+
+    ``sizes``: the number of values of each domain, by relation.
+    """
+
+    compiled: CompiledStatement
+    mechanisms: Mapping[Asked, VectorMechanism]
+    sizes: Mapping[str, tuple[int, ...]]
+    epsilon: Decimal
+    dialect: str
+
+    def __str__(self) -> str:
+        statement = self.compiled.statement
+        lines: list[str] = []
+        for aggregation in statement.aggregations:
+            lines += [aggregation.name, *self._groups(aggregation)]
+            for number, place in enumerate(aggregation.columns):
+                lines += self._column(number, aggregation.asked[place])
+            lines.append("")
+        lines += ["afterwards, free of charge", f"  {statement.above.sql(self.dialect)}"]
+        return "\n".join(lines)
+
+    def _groups(self, aggregation: Aggregation) -> list[str]:
+        if not aggregation.domains:
+            return ["  one group: all rows"]
+        lines = []
+        for number, domain in enumerate(aggregation.domains):
+            keys = ", ".join(f"k{key}" for key in domain.keys)
+            size = self.sizes[aggregation.name][number]
+            lines.append(f"  {keys}: {domain.origin}, {size} value{'s' * (size != 1)}")
+            lines.append(f"      {domain_text(domain, self.dialect)}")
+        groups = prod(self.sizes[aggregation.name])
+        several = "groups" if groups != 1 else "group"
+        lines.append(f"  {groups} {several}; rows whose keys are not among them are in no group")
+        return lines
+
+    def _column(self, number: int, asked: Asked) -> list[str]:
+        measure = asked[1]
+        unit = "" if measure.unit == 1 else f", in units of {measure.unit}"
+        lines = [f"  a{number}: {'sum of' if len(measure.terms) != 1 else 'one query'}{unit}"]
+        for term in measure.terms:
+            lines.append(f"      {term.coefficient:+d} × {query_text(term.query, self.dialect)}")
+        if not measure.terms:
+            lines.append("      nothing: 0 on every database")
+        return [*lines, f"      noise: {self.mechanisms[asked].describe()}"]
+
+
+def explained(
+    compiled: CompiledStatement,
+    request: Request,
+    engine: Engine,
+    catalog: Catalog,
+    settings: Settings,
+) -> StatementExplanation:
+    """The explanation; only the rows of the domains are read, which are public."""
+    epsilon, bars = request.prices()
+    with engine.snapshot() as snapshot:
+        groups = Groups.read(compiled.statement.aggregations, snapshot, settings)
+    mechanisms = mechanisms_of(compiled, groups, epsilon, bars, settings)
+    sizes = {name: tuple(map(len, rows)) for name, rows in groups.rows.items()}
+    return StatementExplanation(compiled, mechanisms, sizes, epsilon, catalog.dialect)
