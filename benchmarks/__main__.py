@@ -13,6 +13,7 @@ BENCHMARKS = {
     "speed": [],
     "shapes": [],
     "comparisons": [],
+    "groups": [],
     "scale": [],
 }
 
