@@ -6,7 +6,7 @@ PYTEST := $(BIN)/python -m pytest
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint format golden bench nightly versions lock docs dist clean
+.PHONY: help demo test coverage check lint format golden bench nightly versions lock docs dist clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -15,6 +15,9 @@ demo: $(VENV)/.installed  ## a private triangle count on a generated graph
 	$(BIN)/sqlrs demo
 
 test: $(VENV)/.installed-dev  ## the whole suite, PostgreSQL included
+	$(PYTEST) -n $(WORKERS) --dist worksteal
+
+coverage: $(VENV)/.installed-dev  ## the whole suite, with the lines that it reaches; a fifth slower
 	$(PYTEST) -n $(WORKERS) --dist worksteal -p tests.support.coverage
 
 check: lint test  ## format, lint, types, then the tests
