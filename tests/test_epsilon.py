@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sqlrs.epsilon import MAX_DIGITS, MAX_EPSILON, MIN_EPSILON, parse_epsilon
+from sqlrs.epsilon import MAX_DIGITS, MAX_EPSILON, MIN_EPSILON, parse_epsilon, shared_evenly
 from sqlrs.errors import UsageError
 
 
@@ -130,3 +130,15 @@ def test_the_callers_decimal_context_does_not_matter() -> None:
         context.prec = 3
         assert str(parse_epsilon("0.1234567890123")) == "0.1234567890123"
         assert str(parse_epsilon(Decimal("0.1234567890123"))) == "0.1234567890123"
+
+
+@given(st.integers(1, 100), st.decimals("0.001", "1000", places=3))
+def test_parts_of_a_price_are_never_more_than_it(number: int, total: Decimal) -> None:
+    part = shared_evenly(total, number)
+    assert 0 < part * number <= total
+    assert total - part * number <= total / 10**10
+
+
+def test_parts_that_would_be_too_small_are_refused() -> None:
+    with pytest.raises(UsageError, match="3 aggregates"):
+        shared_evenly(MIN_EPSILON, 3)

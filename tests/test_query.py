@@ -16,7 +16,9 @@ import pytest
 import sqlglot
 
 import sqlrs
+from sqlrs.compiler import statement
 from sqlrs.errors import EngineFailed, QueryRefused, UsageError
+from sqlrs.measures import KeyDomain
 from tests.support.postgres_server import PostgresServer
 
 SCHEMA = """
@@ -379,3 +381,36 @@ def test_only_the_columns_that_are_named_are_read_of_public_tables() -> None:
         for sql in ("SELECT * FROM place", "SELECT place FROM place", "SELECT spot FROM place"):
             with pytest.raises(QueryRefused):
                 fresh.query(sql, 1)
+
+
+def test_months_are_shown_by_the_clock_of_the_session(database: sqlrs.Database) -> None:
+    sql = (
+        "SELECT date_trunc('month', o_date) AS m, count(*) FROM orders "
+        "WHERE o_date BETWEEN DATE '2024-01-01' AND DATE '2024-03-31' GROUP BY 1 ORDER BY 1"
+    )
+    # PostgreSQL's months of a date have a time zone, which released rows do not keep.
+    expected = [(month.replace(tzinfo=None), n) for month, n in plain(database, sql)]  # type: ignore[attr-defined]
+    assert list(database.query(sql, 1000)) == expected
+
+
+def test_too_many_counts_in_one_statement_are_refused_early(database: sqlrs.Database) -> None:
+    joined = "customer LEFT JOIN orders ON c_id = o_cust LEFT JOIN nation ON c_nation = n_id"
+    asked = ", ".join(f"count(*) FILTER (WHERE c_id > {i})" for i in range(40))
+    with pytest.raises(QueryRefused) as refused:
+        database.query(f"SELECT {asked} FROM {joined}", 1)
+    assert refused.value.code == "too_complex"
+
+
+def test_a_domain_of_private_rows_is_never_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Should the search for domains ever name a private table, the statement is refused."""
+    select = sqlglot.parse_one("SELECT DISTINCT c_segment AS k0 FROM main.customer")
+    leaking = (KeyDomain((0,), select, "a mistake"),)
+    monkeypatch.setattr(statement, "find_domains", lambda *_: leaking)
+    ledger = sqlrs.MemoryLedger()
+    with (
+        sqlrs.connect(_copy(), public=["nation"], ledger=ledger) as database,
+        pytest.raises(QueryRefused) as refused,
+    ):
+        database.query("SELECT c_segment, count(*) FROM customer GROUP BY 1", 1)
+    assert refused.value.code == "unknown_domain"
+    assert ledger.history() == ()

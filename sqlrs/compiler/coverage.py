@@ -10,6 +10,7 @@ from sqlglot import exp
 from sqlglot.parser import Parser
 from sqlglot.tokenizer_core import Token, TokenType
 
+from sqlrs.compiler.above_nodes import WORDS
 from sqlrs.compiler.complexity import span_of
 from sqlrs.compiler.functions import FORM_WORDS
 from sqlrs.compiler.source import Source
@@ -23,14 +24,8 @@ _WORDS = frozenset(
     select similar_to then trailing true unknown using when where with
     """.split()  # noqa: SIM905
 )
-# Those of a statement around its counts.
-_STATEMENT_WORDS = frozenset(
-    """
-    asc by current_row desc except fetch filter first following full group group_by having intersect
-    last left limit next nulls offset only order order_by outer over partition partition_by
-    preceding range right row rows unbounded union
-    """.split()  # noqa: SIM905
-)
+# Those of a statement around its counts; the last two are refused with a name of their own.
+_STATEMENT_WORDS = WORDS | {"except", "intersect"}
 _VALUES = frozenset({TokenType.STRING, TokenType.NUMBER, TokenType.IDENTIFIER})
 # Further words of types: TIMESTAMP WITH TIME ZONE.
 _TYPE_WORDS = frozenset({"time", "zone", "without"})

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from enum import Enum
 
 from sqlglot import exp
 
 from sqlrs.catalog import Catalog, ColumnType, View
 from sqlrs.compiler.alternatives import Choices, every
-from sqlrs.compiler.complexity import spend_on, swap
+from sqlrs.compiler.complexity import spend_on
 from sqlrs.compiler.conditions import as_column, reference
 from sqlrs.compiler.cut import Below
 from sqlrs.compiler.flat import (
@@ -32,10 +31,12 @@ from sqlrs.compiler.from_items import (
     renamed,
     without_rows,
 )
-from sqlrs.compiler.hints import instead_of, instead_of_negation, instead_of_selected
+from sqlrs.compiler.hints import instead_of, instead_of_selected
 from sqlrs.compiler.literals import is_literal
-from sqlrs.compiler.missing_values import decided, is_missing
+from sqlrs.compiler.missing_values import is_missing
 from sqlrs.compiler.names import Relation, Scope, find_table, fold, fold_stored, home_of, qualifiers
+from sqlrs.compiler.outer_joins import OUTER, Role
+from sqlrs.compiler.resolving import resolved, with_type
 from sqlrs.compiler.source import Source
 from sqlrs.compiler.understand import Understood, read_select
 from sqlrs.dialects import dialect_named
@@ -66,30 +67,6 @@ class _Place:
     outer: bool
     prefix: str
     views: frozenset[tuple[str | None, str]] = frozenset()
-
-
-class _Role(Enum):
-    """What becomes of a side of an outer join in one part of it."""
-
-    SHOWN = 1
-    PARTNER = 2  # there must be one: its columns are NULL outside the join's own condition
-    ABSENT = 3
-
-
-@dataclass(frozen=True)
-class _Part:
-    coefficient: int
-    left: _Role = _Role.SHOWN
-    right: _Role = _Role.SHOWN
-
-
-_LEFT = (_Part(1, right=_Role.ABSENT), _Part(-1, right=_Role.PARTNER))
-_RIGHT = (_Part(1, left=_Role.ABSENT), _Part(-1, left=_Role.PARTNER))
-_OUTER = {
-    "LEFT": (_Part(1), *_LEFT),
-    "RIGHT": (_Part(1), *_RIGHT),
-    "FULL": (_Part(1), *_LEFT, *_RIGHT),
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,9 +115,9 @@ class _Inliner:
         """The rows of a cut, their keys, and what one aggregate makes of them."""
         place = _Place({}, None, True, "")
         body = self._body(below.select, place)
-        keys = tuple(self._resolve(key, body.scope) for key in below.keys)
+        keys = tuple(resolved(key, body.scope, self.source) for key in below.keys)
         for written, number in below.same:
-            if self._resolve(written, body.scope) != keys[number]:
+            if resolved(written, body.scope, self.source) != keys[number]:
                 raise self.source.refusal("not_grouped", written)
         for alias, number in below.aliases:
             name = fold(alias.this, self.source.dialect)
@@ -158,7 +135,7 @@ class _Inliner:
         if isinstance(aggregate, exp.Sum):
             if distinct is not None:
                 raise self.source.refusal("distinct", aggregate, "a sum over DISTINCT rows")
-            weight = self._resolve(aggregate.this, body.scope)
+            weight = resolved(aggregate.this, body.scope, self.source)
         else:
             distinct = self._counted(aggregate, body)
         return FlatQuery(
@@ -194,7 +171,7 @@ class _Inliner:
             raise self.source.refusal("not_a_count", count)
         if isinstance(counted, exp.Distinct):
             return self._counted_distinct(counted, body.scope)
-        value = self._resolve(counted, body.scope)
+        value = resolved(counted, body.scope, self.source)
         if not isinstance(value.unnest(), exp.Literal | exp.Boolean):
             self.conditions.append(not_null(value))
         return body.distinct
@@ -205,7 +182,7 @@ class _Inliner:
         # count(DISTINCT a, b) skips rows with a null, as count(DISTINCT a) does.
         as_row = len(columns) == 1 and isinstance(columns[0], exp.Tuple)
         values = tuple(
-            self._resolve(column, scope)
+            resolved(column, scope, self.source)
             for column in (columns[0] if as_row else distinct).expressions
         )
         if not as_row:
@@ -328,27 +305,27 @@ class _Inliner:
                 "an outer join inside EXISTS, IN or another outer join's "
                 "missing side is not answered",
             )
-        parts = _OUTER[join.args["side"]]
+        parts = OUTER[join.args["side"]]
         part = parts[self.choices.of(*(one.coefficient for one in parts))]
         hidden = _Place(place.known, place.parent, False, place.prefix, place.views)
         looking = self._aside()
-        left = (looking if part.left is _Role.ABSENT else self)._chain(
-            first, before, hidden if part.left is _Role.PARTNER else place
+        left = (looking if part.left is Role.ABSENT else self)._chain(
+            first, before, hidden if part.left is Role.PARTNER else place
         )
-        right = (looking if part.right is _Role.ABSENT else self)._item(
-            join.this, hidden if part.right is _Role.PARTNER else place
+        right = (looking if part.right is Role.ABSENT else self)._item(
+            join.this, hidden if part.right is Role.PARTNER else place
         )
         if left.distinct is not None or right.distinct is not None:
             raise self.source.refusal("distinct", join)
-        if _Role.ABSENT not in (part.left, part.right):
+        if Role.ABSENT not in (part.left, part.right):
             both = self._joined(left, right, join, hidden if part.coefficient < 0 else place)
             if part.coefficient > 0:
                 return both
-        if part.left is not _Role.SHOWN:
-            left = without_rows(left, (looking if part.left is _Role.ABSENT else self)._type)
-        if part.right is not _Role.SHOWN:
-            right = without_rows(right, (looking if part.right is _Role.ABSENT else self)._type)
-        return joined(left, right, join, self.source, right_stays=part.left is not _Role.SHOWN)[0]
+        if part.left is not Role.SHOWN:
+            left = without_rows(left, (looking if part.left is Role.ABSENT else self)._type)
+        if part.right is not Role.SHOWN:
+            right = without_rows(right, (looking if part.right is Role.ABSENT else self)._type)
+        return joined(left, right, join, self.source, right_stays=part.left is not Role.SHOWN)[0]
 
     def _type(self, value: exp.Expr) -> ColumnType | None:
         """The type of a column of an occurrence; None for other expressions."""
@@ -510,21 +487,11 @@ class _Inliner:
 
     def _output(self, output: exp.Expr, scope: Scope) -> tuple[str | None, exp.Expr]:
         """One expression of a SELECT list and the name that it has outside."""
-        value = self._with_type(self._resolve(output.unalias(), scope))
+        value = with_type(resolved(output.unalias(), scope, self.source), self.source)
         name = output.args.get("alias") if isinstance(output, exp.Alias) else None
         if name is None and isinstance(output, exp.Column):
             name = output.this
         return (fold(name, self.source.dialect) if name else None), value
-
-    def _with_type(self, value: exp.Expr) -> exp.Expr:
-        """A column of a subquery is a text for good, whatever it is set against outside."""
-        plain = isinstance(value.unnest(), exp.Literal) and value.unnest().is_string
-        if not plain or not dialect_named(self.source.dialect).texts_take_on_types:
-            return value
-        typed = exp.cast(value.unnest(), "text")
-        span = self.source.span(value)
-        stand_at(typed, span.start, span.end - 1)
-        return typed
 
     def _all_columns_of(self, star: exp.Column, scope: Scope) -> Columns:
         alias, schema = qualifiers(star, self.source.dialect)
@@ -560,7 +527,7 @@ class _Inliner:
                 if self.choices.of(1, -1):
                     self._without(part.this.unnest(), scope, place)
             else:
-                self.conditions.append(self._resolve(part, scope))
+                self.conditions.append(resolved(part, scope, self.source))
 
     def _without(self, part: exp.Expr, scope: Scope, place: _Place) -> None:
         if isinstance(part, exp.Exists):
@@ -593,7 +560,7 @@ class _Inliner:
         """Make it a semi-join; what is set equal, pair by pair."""
         tested = condition.this.unnest()
         parts = tested.expressions if isinstance(tested, exp.Tuple) else [tested]
-        values = [self._resolve(part, scope) for part in parts]
+        values = [resolved(part, scope, self.source) for part in parts]
         columns = self._semi_join(condition.args["query"], condition, scope, place)
         if len(columns) != len(values):
             raise self.source.refusal("wrong_columns", condition)
@@ -613,50 +580,6 @@ class _Inliner:
             raise self.source.refusal("subquery", place_in_text)
         inner = _Place(place.known, scope, False, place.prefix, place.views)
         return self._select(subquery, inner)[0]
-
-    def _resolve(self, expression: exp.Expr, scope: Scope) -> exp.Expr:
-        """A copy of the expression in which every column names an occurrence."""
-        for node in expression.walk(bfs=False):
-            spend()
-            self._check_scalar(node)
-        tree = expression.copy()
-        missing = False
-        for column in list(tree.find_all(exp.Column)):
-            known = scope.column(column, self.source)
-            missing = missing or is_missing(known)
-            # Before the copy: the columns of a chain of derived tables double from one to the next.
-            spend_on(known)
-            self._check_listed(column, known)
-            meaning = operand(known)
-            span = self.source.span(column)
-            stand_at(meaning, span.start, span.end - 1, alone=False)
-            if column is tree:
-                return meaning
-            swap(column, meaning)
-        return decided(tree) if missing else tree
-
-    def _check_listed(self, column: exp.Column, known: exp.Expr) -> None:
-        """Refuse a literal of a subquery in a list: there it would take on the list's type."""
-        listed = isinstance(column.parent, exp.In) and column.arg_key == "expressions"
-        if listed and is_literal(known) and dialect_named(self.source.dialect).texts_take_on_types:
-            hint = "write the value itself, or compare with = and OR"
-            raise self.source.refusal("unsupported", column, hint=hint)
-
-    def _check_scalar(self, node: exp.Expr) -> None:
-        if isinstance(node, exp.Exists | exp.Select | exp.Subquery):
-            negated = node.find_ancestor(exp.Not)
-            raise self.source.refusal(
-                "negated_subquery" if negated else "subquery",
-                negated or node,
-                hint=instead_of_negation(negated) if negated else None,
-            )
-        if isinstance(node, exp.Count):
-            raise self.source.refusal("aggregate", node)
-        if isinstance(node, exp.Star) and isinstance(node.parent, exp.Distinct):
-            hint = "write count(*) FROM (SELECT DISTINCT * FROM …) AS d"
-            raise self.source.refusal("distinct_expression", node, hint=hint)
-        if isinstance(node, exp.Star | exp.Distinct | exp.Alias):
-            raise self.source.refusal("unsupported", node)
 
 
 def _is_negated(part: exp.Expr) -> bool:

@@ -119,6 +119,7 @@ def _function(definition: Definition | TableDefinition) -> Iterable[str]:
     """The function; for the keys of a table there is a view while PostgreSQL reads their types."""
     common: dict[str, Composable] = {
         "function": Identifier(definition.name),
+        "guards": SQL(_text("guards")),
         "takes": SQL(definition.call.takes),
         "written": SQL(definition.call.written),
         "check_arguments": _arguments(definition.call),

@@ -164,3 +164,12 @@ def test_a_left_join_is_three_counts() -> None:
     assert [coefficient for coefficient, _ in parts] == [1, 1, -1]
     assert [len(query.atoms) for _, query in parts] == [2, 1, 2]
     assert [query.distinct is None for _, query in parts] == [True, True, False]
+
+
+def test_rows_without_a_partner_need_no_join() -> None:
+    """A key is never NULL, so that no result of the join itself has it NULL."""
+    sql = "SELECT count(*) FROM a LEFT JOIN b ON a.x = b.x WHERE b.id IS NULL"
+    parts = signed(sql, Catalog("duckdb", TABLES))
+    assert [(c, len(query.atoms)) for c, query in parts] == [(1, 1), (-1, 2)]
+    nullable = sql.replace("b.id", "b.y")
+    assert len(signed(nullable, Catalog("duckdb", TABLES))) == 3

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
 import duckdb
-import psycopg
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -42,20 +41,6 @@ from tests.support.examples import examples
 Row = tuple[object, ...]
 MODULUS = 2
 REST = "the rest"
-
-
-@pytest.fixture(scope="module")
-def on_duckdb() -> Iterator[Direct]:
-    with duckdb.connect() as connection:
-        connection.execute("SET threads = 1")
-        yield Direct(connection)
-
-
-@pytest.fixture(scope="module")
-def on_postgres(postgres: str) -> Iterator[Direct]:
-    with psycopg.connect(postgres, autocommit=True) as connection:
-        connection.execute("SET search_path = pg_temp")
-        yield Direct(connection)
 
 
 @pytest.fixture(params=["duckdb", "postgres"])

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-import duckdb
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -38,13 +37,6 @@ def read_every_column() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reading, "_SMALL", 0)
         yield
-
-
-@pytest.fixture(scope="module")
-def on_duckdb() -> Iterator[Direct]:
-    with duckdb.connect() as connection:
-        connection.execute("SET threads = 1")
-        yield Direct(connection)
 
 
 @dataclass(frozen=True)

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from dataclasses import replace
 from math import prod
 
 import duckdb
-import psycopg
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sqlrs.catalog import Column
-from sqlrs.planning import prune
 from sqlrs.planning.choose import choose
 from sqlrs.planning.table_statistics import Repetition, Statistics
 from sqlrs.residuals import isomorphism
@@ -38,26 +35,7 @@ SHAPES = {
 MOST_TRIED = 3000
 
 
-@pytest.fixture(scope="module", autouse=True)
-def one_seed() -> Iterator[None]:
-    """With one seed little data has survivors too, and values that a wrong bound would lose."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(prune, "SEEDS", 1)
-        yield
-
-
-@pytest.fixture(scope="module")
-def on_duckdb() -> Iterator[Direct]:
-    with duckdb.connect() as connection:
-        connection.execute("SET threads = 1")
-        yield Direct(connection)
-
-
-@pytest.fixture(scope="module")
-def on_postgres(postgres: str) -> Iterator[Direct]:
-    with psycopg.connect(postgres, autocommit=True) as connection:
-        connection.execute("SET search_path = pg_temp")
-        yield Direct(connection)
+pytestmark = pytest.mark.usefixtures("one_seed")
 
 
 def check(case: Case, snapshot: Direct) -> None:

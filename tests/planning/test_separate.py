@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import duckdb
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -27,13 +26,6 @@ from tests.support.examples import examples
 from tests.support.weights import weighed, weighing
 
 BOW_TIE = [atom(EDGE, *p) for p in ("xa", "ab", "bx", "xc", "cd", "dx")]
-
-
-@pytest.fixture(scope="module")
-def on_duckdb() -> Iterator[Direct]:
-    with duckdb.connect() as connection:
-        connection.execute("SET threads = 1")
-        yield Direct(connection)
 
 
 def values(residual: Residual, snapshot: Direct) -> Iterator[int]:

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import duckdb
-import psycopg
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -53,13 +52,6 @@ def on_duckdb() -> Iterator[Direct]:
         connection.execute("SET threads = 1")
         # A connection of the user's may sort downwards unless told otherwise.
         connection.execute("SET default_order = 'DESC'")
-        yield Direct(connection)
-
-
-@pytest.fixture(scope="module")
-def on_postgres(postgres: str) -> Iterator[Direct]:
-    with psycopg.connect(postgres, autocommit=True) as connection:
-        connection.execute("SET search_path = pg_temp")
         yield Direct(connection)
 
 

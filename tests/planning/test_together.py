@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 
 import duckdb
-import psycopg
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlglot import exp
 
-from sqlrs.planning import prune
 from sqlrs.planning.choose import choose
 from sqlrs.planning.plan import Factorised, Pruned, ResidualPlan
 from sqlrs.residuals.residual import Residuals
@@ -23,27 +21,7 @@ from tests.planning.strategies import TABLES, queries, rows_of, statistics
 from tests.support.builders import EDGE, PATTERNS, atom, pattern, query
 from tests.support.examples import examples
 
-
-@pytest.fixture(scope="module", autouse=True)
-def one_seed() -> Iterator[None]:
-    """With one seed little data has survivors too."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(prune, "SEEDS", 1)
-        yield
-
-
-@pytest.fixture(scope="module")
-def on_duckdb() -> Iterator[Direct]:
-    with duckdb.connect() as connection:
-        connection.execute("SET threads = 1")
-        yield Direct(connection)
-
-
-@pytest.fixture(scope="module")
-def on_postgres(postgres: str) -> Iterator[Direct]:
-    with psycopg.connect(postgres, autocommit=True) as connection:
-        connection.execute("SET search_path = pg_temp")
-        yield Direct(connection)
+pytestmark = pytest.mark.usefixtures("one_seed")
 
 
 def check(data: st.DataObject, snapshot: Direct) -> None:

@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import product
 
-import duckdb
-import psycopg
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,7 +15,6 @@ from hypothesis import strategies as st
 from sqlrs.catalog import ColumnType, Family
 from sqlrs.measuring.measure import measure
 from sqlrs.measuring.measurements import Measurements
-from sqlrs.planning import prune
 from sqlrs.planning.choose import choose
 from sqlrs.planning.inclusion_exclusion import Planner
 from sqlrs.planning.limits import limit
@@ -43,26 +40,7 @@ OPEN = table("open_edge", "p", "q", keys=["p q"])
 PLANS = ("plain", "factorised", "pruned", "auto")
 
 
-@pytest.fixture(scope="module", autouse=True)
-def one_seed() -> Iterator[None]:
-    """With one seed little data has survivors too, and values that a wrong bound would lose."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(prune, "SEEDS", 1)
-        yield
-
-
-@pytest.fixture(scope="module")
-def on_duckdb() -> Iterator[Direct]:
-    with duckdb.connect() as connection:
-        connection.execute("SET threads = 1")
-        yield Direct(connection)
-
-
-@pytest.fixture(scope="module")
-def on_postgres(postgres: str) -> Iterator[Direct]:
-    with psycopg.connect(postgres, autocommit=True) as connection:
-        connection.execute("SET search_path = pg_temp")
-        yield Direct(connection)
+pytestmark = pytest.mark.usefixtures("one_seed")
 
 
 @dataclass(frozen=True)
