@@ -10,6 +10,7 @@ from enum import Enum
 from typing import Any
 
 from sqlrs.errors import UsageError
+from sqlrs.units import Link, Owner, Unit
 
 Value = int | str | bool | Decimal | date | datetime
 
@@ -134,7 +135,10 @@ class Table:
 
     ``oid`` is the database's own number for it, ``parts`` those of the tables whose rows it shows
     too: its partitions and inheritance children.
+    ``references``: its foreign keys, by the schema.
     ``rows_per_unit``: how many of its rows may belong to one unit, which is what is protected.
+    Where the catalog has a unit that owns rows of several tables: ``owners`` say whose a row is,
+    and at most ``max_rows`` of a unit's rows are used.
     """
 
     name: str
@@ -144,13 +148,18 @@ class Table:
     schema: str | None = None
     oid: int | None = field(default=None, compare=False, repr=False)
     parts: frozenset[int] = field(default=frozenset(), compare=False, repr=False)
+    references: tuple[Link, ...] = field(default=(), compare=False, repr=False)
     rows_per_unit: int = 1
+    owners: tuple[Owner, ...] = ()
+    max_rows: int | None = None
 
     def __post_init__(self) -> None:
         if not 1 <= self.rows_per_unit <= MOST_ROWS_PER_UNIT:
             raise UsageError(
                 f"a unit of {self.label} has at least 1 row and at most {MOST_ROWS_PER_UNIT}"
             )
+        if self.max_rows is not None and self.max_rows < 1:
+            raise UsageError(f"of a unit at least 1 row of {self.label} is used")
         names = [column.name for column in self.columns]
         if not names:
             raise UsageError(f"table {self.name} has no columns")
@@ -173,6 +182,19 @@ class Table:
     def label(self) -> str:
         """The name for people, with its schema."""
         return self.name if self.schema is None else f"{self.schema}.{self.name}"
+
+    @property
+    def links(self) -> tuple[Link, ...]:
+        """All links between a row and its owners."""
+        return tuple(link for owner in self.owners for link in owner.links)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether only so many rows of each unit are read.
+
+        With several owners a row that is left out for one of them would let in a row of another.
+        """
+        return self.private and self.max_rows is not None and len(self.owners) == 1
 
     def column(self, name: str) -> Column:
         """The column called ``name``, which must exist."""
@@ -254,7 +276,7 @@ class Catalog:
 
     ``functions`` are those of the database that the owner vouches for, ``hidden`` names built-in
     ones in whose place the engine would call a function of the database. ``as_found`` is the
-    catalog before the owner's declarations.
+    catalog before the owner's declarations. ``unit``: who is protected, None for single rows.
     """
 
     dialect: str
@@ -263,6 +285,7 @@ class Catalog:
     search_path: tuple[str, ...] = ("main",)
     functions: tuple[DeclaredFunction, ...] = ()
     hidden: frozenset[str] = frozenset()
+    unit: Unit | None = None
     as_found: Catalog | None = field(default=None, compare=False, repr=False)
 
     @property

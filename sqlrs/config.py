@@ -11,6 +11,7 @@ from sqlrs.database import Database, connect
 from sqlrs.engines.file_schema import Declared
 from sqlrs.errors import UsageError
 from sqlrs.inputs import arguments
+from sqlrs.inputs.said_owners import SaidOwner, by_table, said_owners, unit_name
 from sqlrs.inputs.said_values import (
     SaidBounds,
     SaidDomain,
@@ -28,6 +29,7 @@ from sqlrs.inputs.sections import (
     KeyKind,
     key,
     mapped,
+    nested,
     one_of,
     read_file,
     whole,
@@ -35,7 +37,13 @@ from sqlrs.inputs.sections import (
 from sqlrs.inputs.signatures import Signature, signature
 from sqlrs.ledger import Ledger
 from sqlrs.planning.plan import HOW
-from sqlrs.settings import MOST_GROUPS, NEIGHBOURS, Settings
+from sqlrs.settings import (
+    MOST_CONTRIBUTION,
+    MOST_GROUPS,
+    MOST_OWNED_RESULTS,
+    NEIGHBOURS,
+    Settings,
+)
 
 _Word = TypeVar("_Word")
 KeyColumns = tuple[tuple[str, ...], ...]
@@ -66,6 +74,63 @@ def _by_column(kind: KeyKind[_Word], shown: str) -> KeyKind[Mapping[str, _Word]]
 
 DOMAINS = _by_column(KeyKind("domain", said_domain), "domains by column")
 BOUNDS = _by_column(KeyKind("bounds", said_bounds), "bounds by column")
+
+
+def _by_table(kind: KeyKind[_Word], shown: str) -> KeyKind[Mapping[str, _Word]]:
+    """A section of tables, with their schemas or without."""
+
+    def read(name: str, value: object) -> Mapping[str, _Word]:
+        return mapped(kind, shown).read(name, by_table(name, value, "visit = …"))
+
+    return KeyKind(shown, read)
+
+
+UNIT = KeyKind("`table.column`, or a word", unit_name)
+OWNERS = _by_table(KeyKind("owners", said_owners), "owners by table")
+OWNED_ROWS = _by_table(whole(1), "whole numbers by table")
+
+
+@dataclass(frozen=True)
+class UnitSection:
+    """[unit]: who is protected with everything that it owns, and who owns what."""
+
+    id: str | None = key(
+        UNIT,
+        None,
+        'The column of the ids, `"patient.id"`; a word, such as `"node"`, where no table lists the '
+        "units.",
+        "--unit",
+        "unit",
+    )
+    owners: Mapping[str, tuple[SaidOwner, ...]] = key(
+        OWNERS,
+        {},
+        'By table: the column that holds the id, `"patient"`; several, `["src", "dst"]`; or '
+        'columns that hold the key of a table with an owner, `"l_orderkey -> orders"`. What is '
+        "left out is found by the foreign keys.",
+        "--owner",
+        "owners",
+    )
+    max_rows: Mapping[str, int] = key(
+        OWNED_ROWS,
+        {},
+        "By table: at most so many rows of a unit are used.",
+        "--max-rows",
+        "max_rows",
+    )
+
+    def over(self, below: UnitSection) -> UnitSection:
+        """This on top of what a file says; the unit itself cannot be another one."""
+        if None not in (self.id, below.id) and self.id != below.id:
+            raise UsageError(
+                f"two units are declared: {below.id} and {self.id}",
+                hint="there is one unit, and what the file says of owners is about its own",
+            )
+        return UnitSection(
+            self.id or below.id,
+            {**below.owners, **self.owners},
+            {**below.max_rows, **self.max_rows},
+        )
 
 
 @dataclass(frozen=True)
@@ -180,6 +245,34 @@ class Config:
         "--max-groups",
         "settings",
     )
+    max_contribution: int = key(
+        whole(1, MOST_CONTRIBUTION),
+        Settings.max_contribution,
+        "With a unit: the largest threshold that its part of an answer may be cut to.",
+        "--max-contribution",
+        "settings",
+    )
+    max_owned_results: int = key(
+        whole(1, MOST_OWNED_RESULTS),
+        Settings.max_owned_results,
+        "With a unit: a release whose results have more different sets of owners fails.",
+        "--max-owned-results",
+        "settings",
+    )
+    packing_seconds: float = key(
+        SECONDS,
+        Settings.packing_seconds,
+        "With a unit: how long a release may share out results among several owners.",
+        None,
+        "settings",
+    )
+    unit: UnitSection = key(
+        nested(UnitSection),
+        UnitSection(),
+        "Who is protected, where it is more than a row: one person with everything it owns.",
+        section=True,
+        inner=UnitSection,
+    )
     domain: Mapping[str, SaidDomain] = key(
         DOMAINS,
         {},
@@ -230,6 +323,9 @@ class Config:
             types=self.types,
             graphs=self.graphs,
             rows_per_unit=self.rows_per_unit,
+            unit=self.unit.id,
+            owners=self.unit.owners,
+            max_rows=self.unit.max_rows,
             domains=self.domain,
             bounds=self.bounds,
             functions=self.functions,
@@ -245,6 +341,9 @@ class Config:
                 solver_seconds=self.solver_seconds,
                 neighbours=self.neighbours,
                 max_groups=self.max_groups,
+                max_contribution=self.max_contribution,
+                max_owned_results=self.max_owned_results,
+                packing_seconds=self.packing_seconds,
             ),
             memory_limit=self.memory_limit,
             temp_directory=self.temp_directory,

@@ -14,8 +14,9 @@ import pytest
 
 import sqlrs
 from sqlrs.cli.options import CHOICES
-from sqlrs.config import Config
+from sqlrs.config import Config, UnitSection
 from sqlrs.errors import UsageError
+from sqlrs.inputs.said_owners import SaidOwner
 from sqlrs.inputs.said_values import SaidBounds, SaidDomain
 from sqlrs.inputs.sections import keys_of
 from sqlrs.proxy.config import ProxyConfig
@@ -55,7 +56,7 @@ def test_every_key_is_on_the_page() -> None:
 def test_the_other_names_of_a_key_exist_and_none_is_missing() -> None:
     options = cli_reference.options()
     arguments = set(inspect.signature(sqlrs.connect).parameters)
-    keys = keys_of(Config)
+    keys = keys_of(Config) | keys_of(UnitSection)
     assert {k.argument for k in keys.values() if k.argument} == arguments - {"schema_only"}
     settings = {name for name, key in keys.items() if key.argument == "settings"}
     assert settings == {f.name for f in fields(sqlrs.Settings)}
@@ -95,8 +96,19 @@ def test_all_keys_are_read(tmp_path: Path) -> None:
         solver_seconds = 0.5
         neighbours = "add-remove"
         max_groups = 100
+        max_contribution = 500
+        max_owned_results = 1000
+        packing_seconds = 60
         [data.tables]
         visit = "visits.csv"
+        [unit]
+        id = "patient.id"
+        max_rows = { visit = 20, main.stay = 3 }
+        [unit.owners]
+        visit = "patient"
+        edge = ["src", "dst"]
+        main.lineitem = "l_orderkey -> orders"
+        "bill" = "a, b -> stay(x, y)"
         [domain]
         "visit.ward" = ["A", "B"]
         visit.age = { from = 0, to = 120 }
@@ -120,6 +132,14 @@ def test_all_keys_are_read(tmp_path: Path) -> None:
         "visit.ward": SaidDomain(values=("A", "B")),
         "visit.age": SaidDomain(ends=(0, 120)),
         "visit.region": SaidDomain(column="region.name"),
+    }
+    assert config.unit.id == "patient.id"
+    assert config.unit.max_rows == {"visit": 20, "main.stay": 3}
+    assert config.unit.owners == {
+        "visit": (SaidOwner(("patient",)),),
+        "edge": (SaidOwner(("src",)), SaidOwner(("dst",))),
+        "main.lineitem": (SaidOwner(("l_orderkey",), "orders"),),
+        "bill": (SaidOwner(("a", "b"), "stay", ("x", "y")),),
     }
     # The digits that were written, not those of a float.
     assert config.bounds == {
@@ -161,6 +181,22 @@ def test_all_keys_are_read(tmp_path: Path) -> None:
         ("[data]\nneighbours = 'loose'", "data.neighbours must be one of strict, add-remove", None),
         ("[data]\nmax_groups = 0", "line 2: data.max_groups must be a whole number, 1 or", None),
         ("[data]\nmax_groups = 1000001", "max_groups must be a whole number, 1000000 or l", None),
+        ("[data]\nmax_contribution = 0", "line 2: data.max_contribution must be a whole", None),
+        ("[data]\nmax_owned_results = 1.5", "data.max_owned_results must be a whole", None),
+        ("[data]\nunit = 'patient.id'", "line 2: [data] has no key 'unit'", None),
+        ("unit = 'patient.id'", "line 1: unit must be a section", "write [unit]"),
+        ("[unit]\nid = ['a.id', 'b.id']", "line 2: unit.id: there is one unit", "patient.id"),
+        ("[unit]\nid = ' '", "line 2: unit.id is empty", "patient.id"),
+        ("[unit]\nof = 'a.id'", "line 2: [unit] has no key 'of'", "there are id, max_rows, owne"),
+        ("[unit]\nowners = 'x'", "line 2: unit.owners must be a mapping", None),
+        ("[unit.owners]\nv = 3", "line 2: unit.owners.v must be a text", None),
+        ("[unit.owners]\nv = []", "line 2: unit.owners.v names no owner", "l_orderkey -> orders"),
+        ("[unit.owners]\nv = 'a,'", "line 2: unit.owners.v: a column has no name", None),
+        ("[unit.owners]\nv = ['a', 'a']", "unit.owners.v names an owner twice", None),
+        ("[unit.owners]\nv = 'a -> b -> c'", "'a -> b -> c' does not say who owns a row", None),
+        ("[unit.owners]\nv = 'a -> '", "does not say who owns a row", None),
+        ("[unit.owners]\nv = 'a -> b(c, d)'", "another number of columns on each side", None),
+        ("[unit.max_rows]\nv = 0", "line 2: unit.max_rows.v must be a whole number, 1", None),
         ("domain = 3", "line 1: domain must be a mapping", None),
         ("[domain]\n'v.w' = 3", "line 2: domain.v.w is not a domain", "ward.name"),
         ("[domain]\n'v.w' = []", "line 2: domain.v.w lists no value", "[\"A\""),

@@ -10,6 +10,7 @@ import typer
 from sqlrs.cli import options
 from sqlrs.config import Config
 from sqlrs.errors import UsageError
+from sqlrs.units import ROW
 
 if TYPE_CHECKING:
     from sqlrs.ledger.store import StoreLedger
@@ -22,11 +23,12 @@ Dataset = Annotated[str | None, typer.Option(metavar="NAME", help="The budget of
 
 @app.command()
 def show(config: options.ConfigFile = None, ledger: options.Ledger = None) -> None:
-    """Print every budget: its cap, what is spent, what remains."""
+    """Print every budget: its cap, what is spent, what remains, and a unit other than the row."""
     budgets = _store(config, ledger, create=False).show()
     print(f"{'kind':<9}{'name':<24}{'cap':>14}{'spent':>14}{'remaining':>14}")
     for b in budgets:
-        print(f"{b.kind:<9}{b.name:<24}{b.cap:>14f}{b.spent:>14f}{b.remaining:>14f}")
+        unit = "" if b.unit in (None, ROW) else f"  unit {b.unit}"
+        print(f"{b.kind:<9}{b.name:<24}{b.cap:>14f}{b.spent:>14f}{b.remaining:>14f}{unit}")
 
 
 @app.command()
@@ -53,9 +55,10 @@ def history(
     """Print every release: when, who, how much, the outcome and the query."""
     for r in _store(config, ledger, create=False).history(analyst):
         charge = r.charge
+        unit = "" if charge.unit == ROW else f"  unit {charge.unit}"
         print(
             f"{r.ticket}  {r.at:%Y-%m-%d %H:%M:%S}  {charge.analyst}  {charge.dataset}  "
-            f"ε {charge.epsilon:f}  {r.outcome}  {r.answer or '-'}\n    {charge.query}"
+            f"ε {charge.epsilon:f}{unit}  {r.outcome}  {r.answer or '-'}\n    {charge.query}"
         )
 
 

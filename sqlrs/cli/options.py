@@ -10,8 +10,9 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
-from sqlrs.config import Config
+from sqlrs.config import Config, UnitSection
 from sqlrs.errors import UsageError
+from sqlrs.inputs.said_owners import said_owners
 from sqlrs.inputs.said_values import written_bounds, written_domain
 from sqlrs.inputs.signatures import call
 from sqlrs.settings import NEIGHBOURS
@@ -21,13 +22,17 @@ _Said = TypeVar("_Said")
 FOUND = Path("sqlrs.toml")
 """The configuration that is read where no option names one or the data."""
 _PANEL = "Data"
+_MOST_DIGITS = 18
 _DATA = (
     *("db", "table", "types", "undirected", "private", "public", "key"),
+    *("unit", "owner", "max_rows"),
     *("domain", "bounds", "function", "config"),
 )
 LIMITS = ("memory_limit", "temp_directory", "max_temp_directory_size", "threads", "timeout")
 """What a command that reads rows may use."""
-CHOICES = ("plan", "solver", "neighbours", "max_groups")
+UNIT_LIMITS = ("max_contribution", "max_owned_results")
+"""What of one unit may enter an answer, and how much work its owners may be."""
+CHOICES = ("plan", "solver", "neighbours", "max_groups", *UNIT_LIMITS)
 """What the owner chooses for each query."""
 
 Sql = Annotated[
@@ -83,6 +88,33 @@ Key = Annotated[
     typer.Option(
         metavar="NAME=COL[,COL…]",
         help="A key, checked once against the data. Repeatable.",
+        rich_help_panel=_PANEL,
+    ),
+]
+Units = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--unit",
+        metavar="TABLE.COL",
+        help="Protect a unit with everything that it owns instead of a row: the column of its ids, "
+        "or a word where no table lists the units.",
+        rich_help_panel=_PANEL,
+    ),
+]
+Owner = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="TABLE=COL[,COL]",
+        help="Who owns the rows of a table: the columns that hold the unit's id, or a link to a "
+        "table with an owner, 'TABLE=COL->OTHER'; found by foreign keys without this. Repeatable.",
+        rich_help_panel=_PANEL,
+    ),
+]
+MaxRows = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="TABLE=N",
+        help="Use at most N rows of a unit of this table. Repeatable.",
         rich_help_panel=_PANEL,
     ),
 ]
@@ -182,6 +214,16 @@ Neighbours = Annotated[
 MaxGroups = Annotated[
     int | None, typer.Option(metavar="N", help="Refuse an answer of more groups.")
 ]
+MaxContribution = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N", help="The largest threshold that a unit's part of an answer may be cut to."
+    ),
+]
+MaxOwnedResults = Annotated[
+    int | None,
+    typer.Option(metavar="N", help="The most sets of owners that the results of a query may have."),
+]
 Analyst = Annotated[str | None, typer.Option(metavar="NAME", help="Who is charged.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -219,6 +261,9 @@ def gather(
     private: Private = None,
     public: Public = None,
     key: Key = None,
+    unit: Units = None,
+    owner: Owner = None,
+    max_rows: MaxRows = None,
     domain: Domain = None,
     bounds: Bounds = None,
     function: Function = None,
@@ -234,6 +279,8 @@ def gather(
     solver: Solver = False,
     neighbours: Neighbours = None,
     max_groups: MaxGroups = None,
+    max_contribution: MaxContribution = None,
+    max_owned_results: MaxOwnedResults = None,
 ) -> Config:
     """The configuration file, named or found, with the command line's options on top."""
     if config is None and not db and not table:
@@ -252,6 +299,7 @@ def gather(
         private=_names(private),
         public=_names(public),
         keys=keys,
+        unit=_unit(unit, owner, max_rows).over(base.unit),
         domain={
             **base.domain,
             **_by_name(
@@ -279,7 +327,28 @@ def gather(
         solver=solver,
         neighbours=neighbours,
         max_groups=max_groups,
+        max_contribution=max_contribution,
+        max_owned_results=max_owned_results,
     )
+
+
+def _unit(
+    unit: list[str] | None, owner: list[str] | None, max_rows: list[str] | None
+) -> UnitSection:
+    """The unit as options say it."""
+    if len(unit or []) > 1:
+        raise UsageError("two units are declared", hint="give --unit once")
+    return UnitSection(
+        unit[0] if unit else None,
+        _by_name("--owner", (_said("--owner", one, said_owners) for one in owner or [])),
+        _by_name("--max-rows", (_said("--max-rows", one, _number) for one in max_rows or [])),
+    )
+
+
+def _number(name: str, text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS):
+        raise UsageError(f"{name} must be a whole number, 1 or more")
+    return int(text)
 
 
 def found() -> Path | None:

@@ -25,11 +25,13 @@ from sqlrs.catalog import (
 )
 from sqlrs.engines.base import Fetch, Row
 from sqlrs.engines.checks import CheckText, described
+from sqlrs.engines.foreign_keys import references
 from sqlrs.engines.table_files import Files
 from sqlrs.errors import UsageError
 from sqlrs.templates import template
 from sqlrs.trees.build import table_named
 from sqlrs.trees.identifiers import identifier
+from sqlrs.units import Link
 
 Relation = tuple[str, str]
 
@@ -79,7 +81,8 @@ def read_catalog(
         return [row for row in fetch(template(name)) if row[0] in databases]
 
     found = _described(rows, files, _default_collation(fetch))
-    _tell_values(found, rows)
+    facts = rows("duckdb/value_facts.sql")
+    _tell_values(found, facts)
     view_texts = {
         (str(schema), str(view)): str(sql)
         for _, schema, view, sql in rows("duckdb/views.sql")
@@ -88,7 +91,7 @@ def read_catalog(
     _refuse_ambiguous_schemas(fetch, {schema for schema, _ in (*found, *view_texts)})
     return Catalog(
         "duckdb",
-        _tables(found, _unique_sets(rows, files), files),
+        _tables(found, _unique_sets(rows, files), _references(found, facts), files),
         _views(view_texts, [*found, *view_texts], search_path),
         search_path,
         hidden=_hidden(fetch),
@@ -158,12 +161,12 @@ def _labels(type_text: str) -> Listed | None:
     return Listed(tuple(str(one.this) for one in labels), "type ENUM")
 
 
-def _tell_values(tables: dict[Relation, _Described], rows: Callable[[str], list[Row]]) -> None:
+def _tell_values(tables: dict[Relation, _Described], facts: list[Row]) -> None:
     """Add to the columns what CHECK constraints and foreign keys say of their values."""
     checks: dict[Relation, list[CheckText]] = defaultdict(list)
     referred: dict[Relation, dict[str, Referred]] = defaultdict(dict)
     by_folded = {_folded(relation): relation for relation in tables}
-    for _, schema, table, kind, text, names, parent, parent_names in rows("duckdb/value_facts.sql"):
+    for _, schema, table, kind, text, names, parent, parent_names in facts:
         relation = (str(schema), str(table))
         if relation not in tables:
             continue
@@ -197,9 +200,30 @@ def _tell_values(tables: dict[Relation, _Described], rows: Callable[[str], list[
         ]
 
 
+def _references(
+    tables: dict[Relation, _Described], facts: list[Row]
+) -> dict[Relation, tuple[Link, ...]]:
+    """The foreign keys of each table, which stay within its schema."""
+    return references(
+        {relation: found.columns for relation, found in tables.items()},
+        (
+            (
+                (str(schema), str(table)),
+                cast(list[str], names),
+                (str(schema), str(parent)),
+                cast(list[str], parent_names),
+            )
+            for _, schema, table, kind, _, names, parent, parent_names in facts
+            if kind != "CHECK"
+        ),
+        str.lower,
+    )
+
+
 def _tables(
     described: dict[Relation, _Described],
     unique: dict[Relation, set[frozenset[str]]],
+    links: dict[Relation, tuple[Link, ...]],
     files: Files,
 ) -> tuple[Table, ...]:
     return tuple(
@@ -209,6 +233,7 @@ def _tables(
             _keys(found.columns, unique[schema, name]),
             schema=schema,
             oid=found.oid,
+            references=links.get((schema, name), ()),
             rows_per_unit=files.rows_per_unit.get(name, 1) if schema == "main" else 1,
         )
         for (schema, name), found in described.items()

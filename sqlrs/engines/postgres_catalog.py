@@ -21,6 +21,7 @@ from sqlrs.catalog import (
 )
 from sqlrs.engines.base import Fetch, Row
 from sqlrs.engines.checks import CheckText, described
+from sqlrs.engines.foreign_keys import references
 from sqlrs.errors import UsageError
 from sqlrs.templates import template
 
@@ -89,6 +90,20 @@ def _tables(fetch: Fetch) -> tuple[Table, ...]:
         columns[str(schema), str(table)].append(Column(str(name), kind, nullable=bool(nullable)))
     columns = _with_values(columns, fetch(template("postgres/value_facts.sql")))
     unique, children = _unique_sets(fetch), _children(fetch)
+    links = references(
+        columns,
+        (
+            (
+                (str(schema), str(table)),
+                cast(list[str], own),
+                (str(parent_schema), str(parent)),
+                cast(list[str], theirs),
+            )
+            for schema, table, own, parent_schema, parent, theirs in fetch(
+                template("postgres/foreign_keys.sql")
+            )
+        ),
+    )
     return tuple(
         Table(
             name,
@@ -97,6 +112,7 @@ def _tables(fetch: Fetch) -> tuple[Table, ...]:
             schema=schema,
             oid=oids[schema, name],
             parts=_descendants(oids[schema, name], children),
+            references=links.get((schema, name), ()),
         )
         for (schema, name), found in columns.items()
     )

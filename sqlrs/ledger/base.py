@@ -13,6 +13,7 @@ from typing import Protocol
 
 from sqlrs.epsilon import parse_epsilon
 from sqlrs.errors import BudgetExhausted, UsageError
+from sqlrs.units import ROW
 
 RESERVED = "reserved"
 RELEASED = "released"
@@ -39,7 +40,7 @@ class Charge:
     """What one release costs and to whom; two equal charges ask for the same answer.
 
     ``query`` is the canonical text of the query, ``mechanism`` the full public description of the
-    noise including its shape.
+    noise including its shape. ``unit``: who is protected, a row or a unit with all its rows.
     """
 
     analyst: str
@@ -47,24 +48,31 @@ class Charge:
     query: str
     mechanism: str
     epsilon: Decimal
+    unit: str = ROW
 
     def __post_init__(self) -> None:
         check_name(Kind.ANALYST, self.analyst)
         check_name(Kind.DATASET, self.dataset)
         _check_text("query", self.query)
         _check_text("mechanism", self.mechanism)
+        _check_text("unit", self.unit)
         # One value has one form: equal charges are equal in every store.
         object.__setattr__(self, "epsilon", parse_epsilon(self.epsilon))
 
 
 @dataclass(frozen=True)
 class PrivacyBudget:
-    """A cap on the sum of all epsilons of one analyst or one dataset, and the sum so far."""
+    """A cap on the sum of all epsilons of one analyst or one dataset, and the sum so far.
+
+    ``unit``: who the charges of a dataset protect, None before the first. They add up to one
+    promise only if that is the same for all.
+    """
 
     kind: Kind
     name: str
     cap: Decimal
     spent: Decimal
+    unit: str | None = None
 
     def __post_init__(self) -> None:
         if not all(value.is_finite() and value >= 0 for value in (self.cap, self.spent)):
@@ -76,14 +84,17 @@ class PrivacyBudget:
         return max(Decimal(0), subtract(self.cap, self.spent))
 
     def after(self, charge: Charge) -> PrivacyBudget:
-        """The budget once the charge is spent, or BudgetExhausted."""
+        """The budget once the charge is spent, or BudgetExhausted; of another unit: UsageError."""
+        unit = self.unit
+        if self.kind is Kind.DATASET:
+            unit = unit_after(self.unit, charge)
         spent = add(self.spent, charge.epsilon)
         if not self.spent < spent <= self.cap:
             whose = f"{self.kind} {self.name!r}"
             command = f"sqlrs budget grant E --{self.kind} {quote(self.name)}"
             more = f"let the data owner raise the cap (E is the total over all time): {command}"
             raise exhausted(whose, charge.epsilon, self.remaining, more)
-        return PrivacyBudget(self.kind, self.name, self.cap, spent)
+        return PrivacyBudget(self.kind, self.name, self.cap, spent, unit)
 
 
 @dataclass(frozen=True)
@@ -122,6 +133,23 @@ class Ledger(Protocol):
     def remaining(self, analyst: str, dataset: str) -> Decimal | None:
         """What this analyst may still spend on this dataset; None means without limit."""
         ...
+
+
+def unit_after(unit: str | None, charge: Charge) -> str:
+    """The unit of a dataset once a charge is spent; None: it has none yet."""
+    if unit not in (None, charge.unit):
+        raise UsageError(
+            f"the budget of dataset {charge.dataset!r} protects {_whom(unit)}, and this release "
+            f"would protect {_whom(charge.unit)}: epsilons of different promises do not add up",
+            hint="give the data with this unit a dataset name and a budget of its own: dataset = "
+            '"…" in the configuration, sqlrs budget grant E --dataset NAME',
+            code="other_unit",
+        )
+    return charge.unit
+
+
+def _whom(unit: str | None) -> str:
+    return "single rows" if unit in (None, ROW) else f"units of {unit}"
 
 
 def parse_cap(value: Decimal | int | str) -> Decimal:

@@ -19,6 +19,7 @@ FIELDS = (
     "epsilon",
     "outcome",
     "answer",
+    "unit",
 )
 
 
@@ -53,5 +54,6 @@ def _fields(release: JournalLine) -> dict[str, object]:
         f"{charge.epsilon:f}",
         release.outcome,
         release.answer,
+        charge.unit,
     )
     return dict(zip(FIELDS, values, strict=True))

@@ -75,6 +75,8 @@ BUDGETS = Table(
     Column("cap", Epsilon, nullable=False),
     # Kept here and not summed from the journal: clearing old lines must not refill a budget.
     Column("spent", Epsilon, nullable=False),
+    # Of a dataset: who its charges protect.
+    Column("unit", Text),
 )
 RELEASES = Table(
     "sqlrs_releases",
@@ -90,6 +92,7 @@ RELEASES = Table(
     Column("answer", Text),
     # A query is too long for an index; a digest of the whole charge is not.
     Column("fingerprint", Text, nullable=False),
+    Column("unit", Text, nullable=False),
 )
 VERSION = Table(
     "sqlrs_version",

@@ -20,6 +20,7 @@ from sqlrs.ledger.base import (
     not_open,
     parse_cap,
     subtract,
+    unit_after,
 )
 
 
@@ -36,6 +37,7 @@ class MemoryLedger:
         self._spent = Decimal(0)
         self._releases: list[JournalLine] = []
         self._answers: dict[Charge, str] = {}
+        self._units: dict[str, str] = {}
         self._lock = threading.Lock()
 
     def repeat(self, charge: Charge) -> str | None:
@@ -46,12 +48,13 @@ class MemoryLedger:
     def reserve(self, charge: Charge) -> int:
         """Spend the charge, or raise BudgetExhausted and spend nothing."""
         with self._lock:
+            unit = unit_after(self._units.get(charge.dataset), charge)
             spent = add(self._spent, charge.epsilon)
             if self._total is not None and not self._spent < spent <= self._total:
                 left = subtract(self._total, self._spent)
                 more = "give the MemoryLedger a greater total"
                 raise exhausted("this session", charge.epsilon, left, more)
-            self._spent = spent
+            self._spent, self._units[charge.dataset] = spent, unit
             ticket = len(self._releases) + 1
             self._releases.append(JournalLine(ticket, datetime.now(UTC), charge, RESERVED, None))
             return ticket

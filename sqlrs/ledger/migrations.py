@@ -9,6 +9,7 @@ after.
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 from sqlalchemy import (
@@ -76,10 +77,6 @@ def record_version(connection: Connection) -> None:
     version.create(connection)
 
 
-# In the order of the versions: the first leads to version 1.
-MIGRATIONS: tuple[Migration, ...] = (make_tables, record_version)
-
-
 class _AddColumn(ExecutableDDLElement):
     """ALTER TABLE … ADD COLUMN, which SQLAlchemy lacks."""
 
@@ -96,6 +93,27 @@ def _written(add: _AddColumn, compiler: DDLCompiler, **_: object) -> str:
 def add_column(connection: Connection, table: str, column: Column[Any]) -> None:
     """Add a column to a table that has rows: it may be null, or has a server_default for them."""
     connection.execute(_AddColumn(Table(table, MetaData(), column), column))
+
+
+def record_units(connection: Connection) -> None:
+    """Version 3: who is protected; all charges before were about single rows."""
+    add_column(
+        connection, "sqlrs_releases", Column("unit", Text, nullable=False, server_default="row")
+    )
+    add_column(connection, "sqlrs_budgets", Column("unit", Text))
+    budgets = Table(
+        "sqlrs_budgets",
+        MetaData(),
+        Column("kind", Text),
+        Column("spent", Epsilon),
+        Column("unit", Text),
+    )
+    charged = (budgets.c.kind == "dataset") & (budgets.c.spent != Decimal(0))
+    connection.execute(budgets.update().where(charged).values(unit="row"))
+
+
+# In the order of the versions: the first leads to version 1.
+MIGRATIONS: tuple[Migration, ...] = (make_tables, record_version, record_units)
 
 
 def newest() -> int:
@@ -127,19 +145,26 @@ def refuse_newer(version: int) -> None:
 
 def version_of(connection: Connection) -> int:
     """The version of a ledger, 0 where there is none yet; refuses tables that are of no version."""
-    tables = set(inspect(connection).get_table_names(_schema(connection)))
+    tables = _tables(connection)
     if VERSION.name in tables:
         return _recorded(connection)
     if tables.isdisjoint(_FIRST.tables):
         return 0
     if all(has_shape(connection, table) for table in _FIRST.tables.values()):
         return 1
+    if VERSION.name in _tables(connection):
+        # Somebody else has brought it on between the two looks.
+        return _recorded(connection)
     raise UsageError(
         "the ledger's tables are of no version that sqlrs knows",
         hint="bring back its newest backup, or start another ledger with caps that are lower by "
         "what was spent in this one",
         code="ledger_version",
     )
+
+
+def _tables(connection: Connection) -> set[str]:
+    return set(inspect(connection).get_table_names(_schema(connection)))
 
 
 def advance(connection: Connection) -> None:

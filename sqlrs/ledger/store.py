@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import reduce
@@ -50,6 +51,7 @@ from sqlrs.ledger.file_rights import claim_file, no_ledger
 from sqlrs.ledger.ledger_tables import BUDGETS, RELEASES, SCHEMA
 from sqlrs.ledger.migrations import advance, check_version, newest, refuse_newer, version_of
 from sqlrs.templates import template
+from sqlrs.units import ROW
 
 _BUSY_SECONDS = 60
 _NO_RIGHT = "42501"
@@ -130,14 +132,17 @@ class StoreLedger:
             )
             granted = {budget.kind: budget for budget in map(_budget, rows)}
             for kind, name in ((Kind.ANALYST, charge.analyst), (Kind.DATASET, charge.dataset)):
-                after = granted.get(kind, _nothing(kind, name)).after(charge)
+                before = granted.get(kind, _nothing(kind, name))
+                if before.unit is None and kind is Kind.DATASET:
+                    before = replace(before, unit=_journaled_unit(connection, name))
+                after = before.after(charge)
                 kept = connection.execute(
                     BUDGETS.update()
                     .where(_is(kind, name))
-                    .values(spent=after.spent)
-                    .returning(BUDGETS.c.spent)
+                    .values(spent=after.spent, unit=after.unit)
+                    .returning(BUDGETS.c.spent, BUDGETS.c.unit)
                 )
-                if kept.scalars().all() != [after.spent]:
+                if [tuple(row) for row in kept] != [(after.spent, after.unit)]:
                     raise EngineFailed("the budget ledger did not keep a charge")
             inserted = connection.execute(
                 RELEASES.insert()
@@ -150,6 +155,7 @@ class StoreLedger:
                     epsilon=charge.epsilon,
                     outcome=RESERVED,
                     fingerprint=_fingerprint(charge),
+                    unit=charge.unit,
                 )
                 .returning(RELEASES.c.ticket)
             )
@@ -378,6 +384,12 @@ def _journaled(connection: Connection, kind: Kind, name: str) -> Decimal:
     return reduce(add, charged, Decimal(0))
 
 
+def _journaled_unit(connection: Connection, dataset: str) -> str | None:
+    """Who the journal says that a dataset's charges protect: its budget may have been deleted."""
+    lines = select(RELEASES.c.unit).where(RELEASES.c.dataset == dataset)
+    return connection.execute(lines.order_by(RELEASES.c.ticket).limit(1)).scalar()
+
+
 def _whose(analyst: str | None, dataset: str | None) -> tuple[Kind, str]:
     if analyst is not None and dataset is None:
         kind, name = Kind.ANALYST, analyst
@@ -398,14 +410,17 @@ def _nothing(kind: Kind, name: str) -> PrivacyBudget:
 
 
 def _budget(row: Row[Any]) -> PrivacyBudget:
-    return PrivacyBudget(Kind(row.kind), row.name, row.cap, row.spent)
+    return PrivacyBudget(Kind(row.kind), row.name, row.cap, row.spent, row.unit)
 
 
 def _release(row: Row[Any]) -> JournalLine:
-    charge = Charge(row.analyst, row.dataset, row.query, row.mechanism, row.epsilon)
+    charge = Charge(row.analyst, row.dataset, row.query, row.mechanism, row.epsilon, row.unit)
     return JournalLine(row.ticket, row.at, charge, row.outcome, row.answer)
 
 
 def _fingerprint(charge: Charge) -> str:
-    parts = (charge.analyst, charge.dataset, charge.query, charge.mechanism, f"{charge.epsilon:f}")
+    parts = [charge.analyst, charge.dataset, charge.query, charge.mechanism, f"{charge.epsilon:f}"]
+    if charge.unit != ROW:
+        # Those of rows stay as they were before there were units.
+        parts.append(charge.unit)
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()

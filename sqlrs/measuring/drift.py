@@ -79,11 +79,15 @@ def current_catalog(declared: Catalog, schema: Schema) -> Catalog:
     functions = tuple(one for one in declared.functions if one.routine in schema.routines)
     found = {table.identity: table for table in (declared.as_found or declared).tables}
     known = {table.identity: table for table in declared.tables}
-    tables = tuple(
-        known[table.identity]
-        if table.identity in known and _is_still(table, found[table.identity], known)
-        else table
+    still = {
+        table.identity
         for table in now.tables
+        if table.identity in known and _is_still(table, found[table.identity], known)
+    }
+    # Whose a row is depends on all tables between it and its owner.
+    owned = {name for name in still if {link.table for link in known[name].links} <= still}
+    tables = tuple(
+        known[table.identity] if table.identity in owned else table for table in now.tables
     )
     views_then = (declared.as_found or declared).views
     if (tables, now.views, functions, now.hidden) == (
@@ -132,6 +136,9 @@ def _stored(table: Table) -> Table:
 
 def _is_still(now: Table, then: Table, declared: dict[tuple[str | None, str], Table]) -> bool:
     if now != then or now.oid != then.oid:
+        return False
+    if declared[now.identity].owners and now.references != then.references:
+        # Its owners may have been found by them, and could be others now.
         return False
     # Rows that come with a new part are new rows: of a private table they are protected like all
     # others, but nobody declared them public.

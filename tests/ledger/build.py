@@ -14,5 +14,6 @@ def charge(
     dataset: str = "graph",
     query: str = "SELECT COUNT(*) FROM edge",
     mechanism: str = "polylaplace, shape 5",
+    unit: str = "row",
 ) -> Charge:
-    return Charge(analyst, dataset, query, mechanism, Decimal(epsilon))
+    return Charge(analyst, dataset, query, mechanism, Decimal(epsilon), unit)

@@ -33,6 +33,15 @@ def version_1(url: str) -> None:
     run(url, (FIXTURES / f"version_1_{name}.sql").read_text("utf-8"))
 
 
+def version_2(url: str) -> None:
+    """The same ledger once it says its version, and with a dataset that was never charged."""
+    version_1(url)
+    schema = "" if url.startswith("sqlite:///") else "sqlrs_ledger."
+    run(url, f"CREATE TABLE {schema}sqlrs_version (version INTEGER NOT NULL)")
+    run(url, f"INSERT INTO {schema}sqlrs_version VALUES (2)")
+    run(url, f"INSERT INTO {schema}sqlrs_budgets VALUES ('dataset', 'untouched', '2', '0')")
+
+
 def content(url: str) -> list[list[tuple[Any, ...]]]:
     """Every row of every table that a ledger of version 1 has."""
     return [

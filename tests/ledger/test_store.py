@@ -75,7 +75,7 @@ def test_an_analyst_and_a_dataset_may_share_a_name(store: StoreLedger) -> None:
     store.reserve(charge("1", analyst="same", dataset="same"))
     assert store.show() == (
         PrivacyBudget(Kind.ANALYST, "same", Decimal(3), Decimal(1)),
-        PrivacyBudget(Kind.DATASET, "same", Decimal(5), Decimal(1)),
+        PrivacyBudget(Kind.DATASET, "same", Decimal(5), Decimal(1), "row"),
     )
 
 

@@ -7,7 +7,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from sqlrs.config import Config
+from sqlrs.config import Config, UnitSection
 from sqlrs.inputs.sections import Key, keys_of
 from sqlrs.proxy.config import ProxyConfig
 
@@ -30,6 +30,15 @@ threads = 2
 [data.keys]
 visit = ["patient", "day"]
 
+[unit]
+id = "patient.id"
+max_rows = { visit = 20 }
+
+[unit.owners]
+visit = "patient"
+edge = ["src", "dst"]
+bill = "patient, day -> visit"
+
 [functions]
 bmi = "(double, double) -> double"
 
@@ -43,6 +52,10 @@ max_epsilon = "2"
 _DATA = """The data, its declarations and its limits. Keys that hold something for each table, such
 as `tables` and `keys`, can be sections of their own: `[data.tables]`.
 """
+_UNIT = """Who is protected with all rows that it owns, where it is more than a row; without it each
+row by itself. A table that is neither public nor has an owner, said here or found by the foreign
+keys, is an error. Rows whose owner is NULL, or whose link leads nowhere, take part in nothing.
+"""
 _PROXY = """For `sqlrs serve`, beside `[data]`, which must name a `ledger`: [the proxy](proxy.md).
 """
 
@@ -50,6 +63,7 @@ _PROXY = """For `sqlrs serve`, beside `[data]`, which must name a `ledger`: [the
 def described() -> Iterator[tuple[str, str, type[Any]]]:
     """The name of each section with keys of its own, what is said first, and its description."""
     yield "data", _DATA, Config
+    yield "unit", _UNIT, UnitSection
     yield "proxy", _PROXY, ProxyConfig
     for key in keys_of(ProxyConfig).values():
         if key.inner is not None:
@@ -66,7 +80,7 @@ def reference() -> str:
         lines += [
             line
             for key in keys_of(section).values()
-            if key.section
+            if key.section and key.inner is None
             for line in (f"## [{key.name}]\n", *_table([key]), "")
         ]
     return "\n".join(lines)
