@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from sqlrs.catalog import Table
 from sqlrs.query import Constant, Query, Term
 
 Ordinals = tuple[int, ...]
@@ -16,36 +17,67 @@ Ordinals = tuple[int, ...]
 class Signed:
     """A query and how often it counts. ``keys``: where each group key stands in it, None for NULL.
 
-    The variables of the keys belong to the output of a DISTINCT query.
+    The variables of the keys belong to the output of a DISTINCT query, and so do those of the
+    ``owners``: where units are protected, the ids of all units that own a result. A result belongs
+    to the set of them; two ids may be of the same unit.
     """
 
     coefficient: int
     query: Query
     keys: tuple[Term | None, ...] = ()
+    owners: tuple[Term, ...] = ()
 
     def __post_init__(self) -> None:
         if self.coefficient == 0:
             raise ValueError("a query that counts 0 times is left out")
-        variables = {key for key in self.keys if key is not None and not isinstance(key, Constant)}
+        named = (*self.keys, *self.owners)
+        variables = {term for term in named if term is not None and not isinstance(term, Constant)}
         held = self.query.variables(self.query.everything)
         if not variables <= (held if self.query.distinct is None else self.query.distinct):
-            raise ValueError("a group key is not in the output of its query")
+            raise ValueError("a group key or an owner is not in the output of its query")
+
+
+@dataclass(frozen=True)
+class PerUnit:
+    """What each unit contributes, by SQL whose results for one unit read rows of that unit alone.
+
+    ``select`` has the columns ``owner`` (the unit's id, never NULL), k0, k1, … of the group keys
+    and ``number``, a whole number; several rows may have the same owner and keys, then their
+    numbers are added up. ``tables`` are all that it reads.
+    ``signed``: a number may be below 0. ``most``: what the numbers of one unit add up to at most on
+    every database, without their signs; None where only the data tell.
+    """
+
+    select: Hashable
+    tables: frozenset[Table]
+    signed: bool = False
+    most: int | None = None
+    weighted: bool = False
 
 
 @dataclass(frozen=True)
 class Measure:
     """A signed sum of queries for each group; ``unit`` is what one of its whole numbers is worth.
 
-    Without any term it is 0 on every database.
+    Without any term it is 0 on every database. ``per_unit`` stands in the place of terms where
+    units are protected and no conjunctive query says what each contributes.
     """
 
     terms: tuple[Signed, ...]
     unit: Fraction = Fraction(1)
+    per_unit: PerUnit | None = None
+
+    def __post_init__(self) -> None:
+        if self.terms and self.per_unit is not None:
+            raise ValueError("a measure is a sum of queries or one statement by unit, not both")
 
     @property
     def is_count(self) -> bool:
         """Whether it counts rows, with signs."""
-        return self.unit.denominator == 1 and not any(term.query.weighted for term in self.terms)
+        weighted = any(term.query.weighted for term in self.terms)
+        if self.per_unit is not None:
+            weighted = self.per_unit.weighted
+        return self.unit.denominator == 1 and not weighted
 
 
 @dataclass(frozen=True)
@@ -86,3 +118,44 @@ class Aggregation:
     def keys(self) -> int:
         """The number of keys."""
         return sum(len(domain.keys) for domain in self.domains)
+
+
+@dataclass(frozen=True)
+class Contributions:
+    """What all units contribute, by how much that is for one unit in all. Private.
+
+    A unit's numbers, without their signs, add up to its size. It stands at the place of the first
+    threshold of the ``grid`` that is not below its size, or at the last place, behind all of them.
+    ``units``: how many stand at each place; ``below``: how many of them have a sum below 0.
+    ``totals``: the sum of their numbers at each place, by group; a group that is left out has none.
+    """
+
+    grid: tuple[int, ...]
+    units: tuple[int, ...]
+    below: tuple[int, ...]
+    totals: Mapping[Ordinals, tuple[int, ...]]
+
+    def __post_init__(self) -> None:
+        places = len(self.grid) + 1
+        if {len(self.units), len(self.below), *map(len, self.totals.values())} != {places}:
+            raise ValueError("contributions have a place for each threshold and one behind")
+
+
+@dataclass(frozen=True, repr=False)
+class OwnedResults:
+    """All results of a query, those with the same owners together. Private.
+
+    Row by row: ``owners`` has a column for each place at which a unit may stand, with the unit's
+    number from 0 on or -1 for nobody; no unit stands twice in a row and no set of units in two
+    rows. ``weights``: what the results of these units add up to, above 0.
+    """
+
+    owners: tuple[Sequence[int], ...]
+    weights: Sequence[int]
+
+    def __post_init__(self) -> None:
+        if {len(column) for column in self.owners} != {len(self.weights)}:
+            raise ValueError("results have a unit or nobody at each place")
+
+    def __repr__(self) -> str:
+        return "OwnedResults(private)"

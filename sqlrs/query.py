@@ -281,3 +281,20 @@ class Query:
         return joined.union(
             *(p.variables for p in self.inequalities), *(p.variables for p in self.comparisons)
         )
+
+
+def closure(
+    query: Query, members: frozenset[int], start: frozenset[Variable]
+) -> tuple[frozenset[Variable], frozenset[int]]:
+    """The variables that ``start`` determines through keys of ``members``, and the atoms reached.
+
+    An atom without a key is a bag: knowing all its columns does not determine its row.
+    """
+    known, reached = set(start), set[int]()
+    while found := [
+        i for i in members - reached if any(key <= known for key in query.atoms[i].keys)
+    ]:
+        for i in found:
+            known |= query.atoms[i].variables
+            reached.add(i)
+    return frozenset(known), frozenset(reached)

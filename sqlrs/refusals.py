@@ -138,9 +138,47 @@ _SUMS = (
             "[bounds] of the column, or a CHECK of the table says it"),
 )  # fmt: skip
 
+_UNITS = (
+    Refusal("no_owner", "0A000", "nothing says which unit owns the rows of this private table",
+            "the owner of the data declares for each private table which columns hold the unit's "
+            "id, or declares the table public"),
+    Refusal("unit_lost", "0A000",
+            "what is counted once may come from rows of several units, and does not tell which",
+            "count or select the unit's id too: count(DISTINCT (unit, column)); inside EXISTS and "
+            "IN, compare the unit's id with that of the outer row"),
+    Refusal("several_owners", "0A000", "results here belong to more than one unit",
+            "such results are counted, or summed if never negative, without GROUP BY; or join the "
+            "tables on the unit's id, so that each result belongs to one"),
+    Refusal("unit_order", "0A000", "inside a unit this depends on the order of its rows",
+            "count, min, max, bool_and, bool_or, sums and averages of whole numbers and decimals, "
+            "quantiles, rank and dense_rank do not"),
+    Refusal("unit_shared", "0A000", "several units may share what is counted once here",
+            "count distinct values together with the unit's id, or count rows"),
+    Refusal("unit_sum", "0A000", "this sum is not made of whole numbers or decimals",
+            "cast what is summed to a decimal type with fixed places: CAST(x AS DECIMAL(18, 2))"),
+)  # fmt: skip
+
 _SIZE = (
     Refusal("too_many_tables", "54001", "the query joins too many tables to be analysed",
             "count over a smaller join; the owner can store a join of public tables as one table"),
+)  # fmt: skip
+
+_CLIPPED_ROWS = (
+    Refusal("clipping_needs_one_row", "0A000",
+            "clipping protects a row where each result has one private row",
+            "leave the mechanism out; it may be named where one private table stands in FROM, and "
+            "once"),
+)  # fmt: skip
+
+_BOUNDED_ROWS = (
+    Refusal("needs_bounded_rows", "0A000",
+            "this noise needs a bound of the rows that one unit has in each private table",
+            "leave the mechanism out; or the owner declares max_rows of each private table, whose "
+            "rows have one owner each"),
+    Refusal("too_many_rows_per_unit", "54001",
+            "one unit has too many rows for this noise to be computed",
+            "leave the mechanism out, give a larger epsilon, or let the owner declare smaller "
+            "max_rows"),
 )  # fmt: skip
 
 _PROXY = (
@@ -180,7 +218,10 @@ CHAPTERS: dict[str, tuple[Refusal, ...]] = {
     "the language": _LANGUAGE,
     "groups": _GROUPS,
     "sums": _SUMS,
+    "units": _UNITS,
     "the size of the query": _SIZE,
+    "bounded rows of units": _BOUNDED_ROWS,
+    "clipped rows": _CLIPPED_ROWS,
     "the proxy": _PROXY,
     "the owner's comparison of sensitivities": _OWNER,
 }

@@ -3,6 +3,7 @@
 What a row holds beyond the ends counts as the nearer one; NaN, which both engines order above all
 other numbers, counts as the high end. Nothing fails on any value of the column's type: each is
 between the ends before it is multiplied, divided or cast.
+Where sums need no declared ends, those of the column's type serve, or the largest whole numbers.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ from math import ceil, floor
 from sqlglot import exp
 
 from sqlrs.catalog import Column, Family, Listed, Range
-from sqlrs.compiler.bounded_values import BoundedValue, TooLarge, WholeNumbers
+from sqlrs.compiler.bounded_values import BoundedValue, TooLarge, WholeNumbers, held_ends
 from sqlrs.trees.constants import data_type
+from sqlrs.values import values_of
 
 _SCALED = re.compile(r"(?:decimal|numeric)\((\d+),\s*(\d+)\)")
 # So many digits of the larger end are kept of a decimal type without a scale: what is rounded off
@@ -27,6 +29,10 @@ _QUICK_DIGITS = 18
 # A double holds these, and their quotients by a step within the same limits.
 _LARGEST_DOUBLE = Fraction(10) ** 150
 _WIDEST = 38
+# More than any number: the ends of a type of unknown ends.
+_UNENDING = 10**100
+# A wider type of whole numbers does not become the one that is computed in.
+_LARGEST_INTEGER = 2**127 - 1
 
 
 @dataclass(frozen=True)
@@ -101,42 +107,67 @@ def bounded_column(column: Column, window: Window, numbers: WholeNumbers) -> Bou
     nulls: tuple[exp.Expr, ...] = (here,) if column.nullable else ()
     scale = _SCALED.fullmatch(column.type.name.lower())
     if column.type.family is Family.INTEGER:
-        low, high = _ends(column, window, Fraction(1), exact=True)
-        whole = _clamped(numbers.cast(here), numbers.literal(low), numbers.literal(high))
+        own = _integers(column)
+        held = own if numbers.held else None
+        low, high = _ends(column, window, Fraction(1), exact=True, held=held)
+        whole = numbers.cast(here)
+        if own is None or low > own[0] or high < own[1]:
+            whole = _clamped(whole, numbers.literal(low), numbers.literal(high))
         return BoundedValue(whole, low, high, nulls=nulls)
     if column.type.family is Family.DECIMAL and scale is not None:
         return _scaled(column, window, int(scale[1]), int(scale[2]), nulls, numbers)
     places = column.type.places
     exact = places is not None and window.step is None
     step = window.step or (Fraction(1, 10**places) if places is not None else _grid(column, window))
-    low, high = _ends(column, window, step, exact=exact)
+    held = (-_UNENDING, _UNENDING) if numbers.held else None
+    low, high = _ends(column, window, step, exact=exact, held=held)
     write = _decimal_steps if column.type.family is Family.DECIMAL else _double_steps
     tree = write(here, low, high, step, numbers)
     return BoundedValue(tree, low, high, step, nulls, whole=False)
 
 
-def _ends(column: Column, window: Window, unit: Fraction, *, exact: bool) -> tuple[int, int]:
+def _integers(column: Column) -> tuple[int, int] | None:
+    """The first and the last value of a type of whole numbers, if these are known."""
+    described = values_of(column.type)
+    if described.first is None or described.last is None or described.last > _LARGEST_INTEGER:
+        return None
+    return int(described.first), int(described.last)
+
+
+def _ends(
+    column: Column,
+    window: Window,
+    unit: Fraction,
+    *,
+    exact: bool,
+    held: tuple[int, int] | None = None,
+) -> tuple[int, int]:
     """The ends in units. Declared ones that no value of an exact type equals lie inside them.
 
     Those of the window lie outside: what the text does to the value is done to it afterwards.
+    ``held``: those of the type, which serve where nothing is declared.
     """
     wide_low = None if window.low is None else floor(window.low / unit)
     wide_high = None if window.high is None else ceil(window.high / unit)
     declared = declared_ends(column)
-    if declared is None:
-        if wide_low is None or wide_high is None:
-            raise UnknownEnds
+    if declared is not None:
+        low, high = ceil(declared[0] / unit), floor(declared[1] / unit)
+        if not exact or low > high:
+            low, high = floor(declared[0] / unit), ceil(declared[1] / unit)
+    elif held is not None:
+        low, high = held
+    elif wide_low is None or wide_high is None:
+        raise UnknownEnds
+    else:
         # A text such as greatest(least(x, 0), 5) asks for ends in the other order.
         return min(wide_low, wide_high), max(wide_low, wide_high)
-    low, high = ceil(declared[0] / unit), floor(declared[1] / unit)
-    if not exact or low > high:
-        low, high = floor(declared[0] / unit), ceil(declared[1] / unit)
 
     def within(end: int) -> int:
         end = end if wide_high is None else min(end, wide_high)
         return end if wide_low is None else max(end, wide_low)
 
-    return within(low), within(high)
+    low, high = within(low), within(high)
+    return (low, high) if held is None else held_ends(low, high, unit)
 
 
 def _grid(column: Column, window: Window) -> Fraction:
@@ -164,10 +195,11 @@ def _scaled(
 ) -> BoundedValue:
     """A decimal of known scale, exactly. Its own type compares with its ends without a failure."""
     unit = Fraction(1, 10**scale)
-    low, high = _ends(column, window, unit, exact=True)
     here, last = exp.column(column.name, quoted=True), 10**width - 1
     if scale > 18:
         raise TooLarge
+    held = (-last, last) if numbers.held else None
+    low, high = _ends(column, window, unit, exact=True, held=held)
     if low > last or high < -last:
         value = low if low > last else high
         tree = _unless_null(here, numbers.literal(value))
@@ -177,12 +209,14 @@ def _scaled(
     def end(units: int) -> exp.Expr:
         return exp.Cast(this=_decimal(units * unit), to=data_type(column.type))
 
-    # The digits that numbers between the ends have. A product of at most 18 of them is one of
-    # machine words, ten times as fast as one of 38.
+    # A product of at most 18 digits is one of machine words, ten times as fast as one of 38.
+    # Numbers between the ends may have fewer digits than their type, but a cast takes time, too.
     digits = max(len(str(max(abs(low), abs(high)))), scale + 1)
+    wide: exp.Expr = _clamped(here, end(low), end(high))
     narrow = digits + scale + 1 <= _QUICK_DIGITS
-    kind = _decimal_type(scale, digits) if narrow else _decimal_type(scale)
-    wide: exp.Expr = exp.Cast(this=_clamped(here, end(low), end(high)), to=kind)
+    if width + scale + 1 > _QUICK_DIGITS:
+        kind = _decimal_type(scale, digits) if narrow else _decimal_type(scale)
+        wide = exp.Cast(this=wide, to=kind)
     if scale:
         factor = _decimal_type(0, scale + 1) if narrow else _decimal_type(0)
         times = exp.Cast(this=_decimal(Fraction(10**scale)), to=factor)

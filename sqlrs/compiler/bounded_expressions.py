@@ -64,7 +64,9 @@ class BoundedExpressions:
         self.source = flat.source
         self._dialect = dialect_named(catalog.dialect)
         self._tables: dict[str, Table] = {o.alias: o.table for o in flat.occurrences}
-        self.numbers = WholeNumbers(self._dialect.whole_number_type())
+        self.numbers = WholeNumbers(
+            self._dialect.whole_number_type(), held=catalog.unit is not None
+        )
 
     def value(self, node: exp.Expr, window: Window = OPEN) -> BoundedValue:
         """The value of an expression over one table, wherever it lies within the window."""

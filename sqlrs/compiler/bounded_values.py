@@ -18,6 +18,8 @@ from sqlrs.trees.build import number
 
 MOST = 10**18
 """The largest whole number: its square has 37 digits, and sums of it have room in 128 bits."""
+FAR = 10**9
+"""What is held at a largest number is worth at least this: no text means so large a one."""
 
 
 class TooLarge(ValueError):
@@ -70,10 +72,16 @@ def common_unit(units: Iterable[Fraction]) -> Fraction:
 
 
 class WholeNumbers:
-    """The arithmetic of bounded values in the type that a database computes whole numbers in."""
+    """The arithmetic of bounded values in the type that a database computes whole numbers in.
 
-    def __init__(self, kind: exp.DataType) -> None:
+    ``held``: what could exceed ``MOST`` counts as that much, where it is refused otherwise. So the
+    numbers of any type are bounded: no row adds more, which is all that is asked of it where the
+    sum of all rows of a unit is limited anyway.
+    """
+
+    def __init__(self, kind: exp.DataType, *, held: bool = False) -> None:
         self._kind = kind
+        self.held = held
 
     def cast(self, tree: exp.Expr) -> exp.Expr:
         """The tree in the wide type."""
@@ -120,7 +128,7 @@ class WholeNumbers:
         if left.constant and right.constant:
             return self.constant(left.number + right.number, whole=whole)
         one, other = self.aligned([left, right])
-        return BoundedValue(
+        return self._within(
             exp.Add(this=operand(one.tree), expression=operand(other.tree)),
             one.low + other.low,
             one.high + other.high,
@@ -142,7 +150,7 @@ class WholeNumbers:
             signed = left if right.number > 0 else self.negated(left)
             return replace(signed, unit=left.unit * abs(right.number), whole=whole)
         corners = [a * b for a in (left.low, left.high) for b in (right.low, right.high)]
-        return BoundedValue(
+        return self._within(
             exp.Mul(this=operand(left.tree), expression=operand(right.tree)),
             min(corners),
             max(corners),
@@ -228,9 +236,32 @@ class WholeNumbers:
         times = value.unit / unit
         if times == 1:
             return value
+        if times > MOST:
+            raise TooLarge
         tree = exp.Mul(this=operand(value.tree), expression=_number(int(times)))
         low, high = value.low * int(times), value.high * int(times)
-        return replace(value, tree=tree, low=low, high=high, unit=unit)
+        return self._within(tree, low, high, unit, value.nulls, value.whole)
+
+    def _within(
+        self,
+        tree: exp.Expr,
+        low: int,
+        high: int,
+        unit: Fraction,
+        nulls: tuple[exp.Expr, ...],
+        whole: bool,
+    ) -> BoundedValue:
+        """The value of a tree whose ends may be too far, each at most the square of ``MOST``."""
+        if not self.held or max(-low, high) <= MOST:
+            return BoundedValue(tree, low, high, unit, nulls, whole)
+        low, high = held_ends(low, high, unit)
+        above = exp.Greatest(this=tree, expressions=[self.literal(low)], ignore_nulls=True)
+        tree = exp.Least(this=above, expressions=[self.literal(high)], ignore_nulls=True)
+        if nulls:
+            # Both functions pass over NULL.
+            missing = exp.If(this=any_null(nulls), true=exp.Null())
+            tree = exp.Case(ifs=[missing], default=tree)
+        return BoundedValue(tree, low, high, unit, nulls, whole)
 
     def _chosen(
         self,
@@ -243,6 +274,15 @@ class WholeNumbers:
     ) -> BoundedValue:
         whole = all(value.whole for value in among)
         return BoundedValue(tree, low, high, among[0].unit, (tree,) if nullable else (), whole)
+
+
+def held_ends(low: int, high: int, unit: Fraction) -> tuple[int, int]:
+    """The ends, none beyond ``MOST``; where so few units are worth little, they are too large."""
+    if max(-low, high) <= MOST:
+        return low, high
+    if MOST * unit < FAR:
+        raise TooLarge
+    return max(-MOST, min(low, MOST)), max(-MOST, min(high, MOST))
 
 
 def any_null(trees: Iterable[exp.Expr]) -> exp.Expr:

@@ -15,10 +15,10 @@ from sqlrs.compiler.missing_values import is_missing
 from sqlrs.compiler.weighing import Factor
 from sqlrs.query import Weight
 from sqlrs.trees.naming import free_name
+from sqlrs.trees.totals import MOST_SMALL, SMALL_WEIGHT, WEIGHT
 
 # Of a computed key nothing is known but that the engine can group by it.
 _KEY = ColumnType(Family.OTHER, "computed")
-_WEIGHT = ColumnType(Family.INTEGER, "computed")
 
 
 def with_computed(
@@ -58,7 +58,8 @@ def with_computed(
         keys.append(exp.column(name, table=alias, quoted=True))
     weights: dict[str, Weight] = {}
     for factor in factors:
-        name = column(factor.alias, "weight", _WEIGHT, factor.expression, False)
+        kind = SMALL_WEIGHT if factor.bound <= MOST_SMALL else WEIGHT
+        name = column(factor.alias, "weight", kind, factor.expression, False)
         weights[factor.alias] = Weight(name, factor.bound)
 
     def extended(table: Table) -> Table:

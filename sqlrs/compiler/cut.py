@@ -18,6 +18,7 @@ from sqlrs.catalog import Catalog, Table
 from sqlrs.compiler.aggregates import is_aggregate, split_aggregate
 from sqlrs.compiler.names import find_table, fold
 from sqlrs.compiler.output_names import name_outputs
+from sqlrs.compiler.partitioned import groups_inside_units
 from sqlrs.compiler.released_select import AFTER, ReleasedSelect, normal
 from sqlrs.compiler.source import Source
 from sqlrs.effort import spend
@@ -169,16 +170,30 @@ class _Cutter:
         grouped = select.args.get("group") is not None or bool(aggregates)
         rows = max(kinds, default=Holds.PUBLIC)
         self._check_mixture(kinds, select)
-        if rows is Holds.PRIVATE and not grouped:
+        if rows is Holds.PRIVATE and (not grouped or self._keeps_the_unit(select, known)):
             # Its subqueries are conditions on private rows; the compiler reads them as such.
             return Holds.PRIVATE
         # So are those in WHERE of a cut; the others stand above it.
-        inside = _subqueries(select, () if rows is Holds.PRIVATE else ("where",))
+        own = rows is Holds.PRIVATE and self.catalog.unit is not None
+        inside = _subqueries(
+            select, () if rows is Holds.PRIVATE else ("where",), into_aggregates=not own
+        )
         inner = [self._above(part, known) for part in inside]
         if rows is not Holds.PRIVATE:
             return max([rows, *inner])
         self._cut(select, aggregates, known)
         return Holds.RELEASED
+
+    def _keeps_the_unit(self, select: exp.Select, known: _Known) -> bool:
+        """Whether its groups are rows of one unit each: then what is around it aggregates them."""
+        if self.catalog.unit is None or select.args.get("group") is None:
+            return False
+        common = _common_tables_of(select, known, self.source.dialect)
+        whole = select
+        if common is not None:
+            whole = select.copy()
+            whole.set("with_", common)
+        return groups_inside_units(whole, self.catalog, self.source)
 
     def _above(self, query: exp.Query, known: _Known) -> Holds:
         """A query inside an expression above the cuts."""
@@ -313,7 +328,9 @@ def _joined(item: exp.Expr) -> Iterator[exp.Expr]:
         yield join.this
 
 
-def _subqueries(select: exp.Select, clauses: tuple[str, ...]) -> Iterator[exp.Query]:
+def _subqueries(
+    select: exp.Select, clauses: tuple[str, ...], *, into_aggregates: bool
+) -> Iterator[exp.Query]:
     """Queries inside what is selected, what follows it, and further clauses."""
     places = [*select.expressions, *(select.args.get(name) for name in (*clauses, *AFTER))]
     pending = [place for place in places if place is not None]
@@ -321,7 +338,7 @@ def _subqueries(select: exp.Select, clauses: tuple[str, ...]) -> Iterator[exp.Qu
         node = pending.pop()
         if isinstance(node, exp.Select | exp.SetOperation):
             yield node
-        else:
+        elif into_aggregates or not is_aggregate(node):
             pending += list(node.iter_expressions())
 
 

@@ -183,17 +183,27 @@ _REFUSED_ARGUMENTS: dict[tuple[type[exp.Expr], str], str] = {
 }
 
 
-def check_grammar(tree: exp.Expr, source: Source, catalog: Catalog, *, sums: bool = False) -> None:
+def check_grammar(
+    tree: exp.Expr,
+    source: Source,
+    catalog: Catalog,
+    *,
+    sums: bool = False,
+    further: Mapping[type[exp.Expr], frozenset[str]] | None = None,
+) -> None:
     """Refuse the first node of the tree, in the text's order, that is outside the language.
 
     ``sums``: what makes a query a sum of counts, outer joins and UNION ALL, is inside.
+    ``further``: nodes with their arguments that are inside too.
     """
+    nodes = {**(_OUTER if sums else _NODES), **(further or {})}
     for node in tree.walk(bfs=False):
         if sums and isinstance(node, exp.Union):
             _check_union(node, source)
             continue
-        _check_node(node, source, catalog)
-        _check_arguments(node, source, _OUTER if sums else _NODES)
+        if type(node) not in (further or ()):
+            _check_node(node, source, catalog)
+        _check_arguments(node, source, nodes)
         _check_form(node, source)
 
 

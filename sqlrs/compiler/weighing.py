@@ -17,8 +17,16 @@ from sqlglot import exp
 
 from sqlrs.catalog import Catalog
 from sqlrs.compiler.bounded_expressions import BoundedExpressions, aliases, branches
-from sqlrs.compiler.bounded_values import MOST, BoundedValue, TooLarge, any_null, common_unit
+from sqlrs.compiler.bounded_values import (
+    FAR,
+    MOST,
+    BoundedValue,
+    TooLarge,
+    any_null,
+    common_unit,
+)
 from sqlrs.compiler.flat import FlatQuery
+from sqlrs.compiler.held_products import common_cut
 from sqlrs.compiler.parts_by_table import addends, factors
 
 MOST_TERMS = 16
@@ -276,8 +284,25 @@ class _Weigher:
         for chosen in product(*choices):
             held = tuple(factor for _, factor in chosen)
             if prod(factor.bound for factor in held) > MOST:
-                raise TooLarge
+                held = self._held(held, one.parts)
             yield WeightTerm(times * prod(sign for sign, _ in chosen), held)
+
+    def _held(self, given: Sequence[Factor], parts: dict[str, BoundedValue]) -> tuple[Factor, ...]:
+        """The factors, the larger ones cut so that no product is too large."""
+        if not self._numbers.held:
+            raise TooLarge
+        cut = common_cut([factor.bound for factor in given])
+        return tuple(
+            factor if factor.bound <= cut else self._cut(factor, cut, parts[factor.alias].unit)
+            for factor in given
+        )
+
+    def _cut(self, factor: Factor, cut: int, unit: Fraction) -> Factor:
+        if cut * unit < FAR:
+            raise TooLarge
+        limit = self._numbers.literal(cut)
+        tree = exp.Least(this=factor.expression, expressions=[limit], ignore_nulls=True)
+        return Factor(factor.alias, tree, cut)
 
     def _signed(self, alias: str, value: BoundedValue) -> Iterator[tuple[int, Factor]]:
         """The part above 0 and the part below 0, where there are such values."""

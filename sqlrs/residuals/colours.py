@@ -34,7 +34,7 @@ class Label:
         return isinstance(other, Label) and self._hash == other._hash and self.value == other.value
 
 
-class Link(NamedTuple):
+class ColourLink(NamedTuple):
     """Variables in the roles that they play for one label; ``ordered`` if the roles differ."""
 
     label: Label
@@ -50,19 +50,19 @@ class Link(NamedTuple):
 _APART = Label("≠")
 
 
-def predicate_link(predicate: Predicate) -> Link:
+def predicate_link(predicate: Predicate) -> ColourLink:
     """A predicate without its variables, and these."""
     if isinstance(predicate, Inequality):
-        return Link(_APART, (predicate.left, predicate.right), ordered=False)
+        return ColourLink(_APART, (predicate.left, predicate.right), ordered=False)
     if isinstance(predicate, Comparison):
         sides = (predicate.left, predicate.right)
         constants = tuple(side if isinstance(side, Constant) else None for side in sides)
         compared = tuple(side for side in sides if isinstance(side, Variable))
-        return Link(Label(("<", predicate.strict, constants)), compared)
-    return Link(Label(("general", predicate.condition)), predicate.arguments)
+        return ColourLink(Label(("<", predicate.strict, constants)), compared)
+    return ColourLink(Label(("general", predicate.condition)), predicate.arguments)
 
 
-def refined(colours: Mapping[Variable, int], links: Sequence[Link]) -> Colours:
+def refined(colours: Mapping[Variable, int], links: Sequence[ColourLink]) -> Colours:
     """The variables coloured by their links and what these lead to, until nothing more changes."""
     place = {variable: i for i, variable in enumerate(colours)}
     near = [(hash(label), [place[v] for v in roles], order) for label, roles, order in links]
@@ -86,7 +86,7 @@ def refined(colours: Mapping[Variable, int], links: Sequence[Link]) -> Colours:
             return dict(zip(colours, current, strict=True))
 
 
-def exchangeable(one: Variable, other: Variable, links: Iterable[Link]) -> bool:
+def exchangeable(one: Variable, other: Variable, links: Iterable[ColourLink]) -> bool:
     """Whether the links say the same with two variables in each other's place: exact."""
     touched = [link for link in links if one in link.roles or other in link.roles]
     exchange = {one: other, other: one}

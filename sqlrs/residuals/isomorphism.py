@@ -8,13 +8,18 @@ from functools import cached_property
 
 from sqlrs.effort import spend
 from sqlrs.query import Constant, Variable
-from sqlrs.residuals.colours import Colours, Label, Link, predicate_link, refined
+from sqlrs.residuals.colours import ColourLink, Colours, Label, predicate_link, refined
 from sqlrs.residuals.residual import Members, Residual
 
 
-def representatives(residuals: Iterable[Residual]) -> dict[Members, Residual]:
-    """For each residual the first isomorphic one, so that one evaluation serves all of them."""
-    classes = Classes()
+def representatives(
+    residuals: Iterable[Residual], fixed: Iterable[Variable] = ()
+) -> dict[Members, Residual]:
+    """For each residual the first isomorphic one, so that one evaluation serves all of them.
+
+    Variables that are ``fixed`` stand for themselves: for each of their values the two are equal.
+    """
+    classes = Classes(frozenset(fixed))
     return {residual.members: classes.first(residual) for residual in residuals}
 
 
@@ -26,7 +31,7 @@ class _Graph:
     """
 
     labels: dict[Variable, Label]
-    links: list[Link]
+    links: list[ColourLink]
     pairs: frozenset[frozenset[Variable]]
     colours: Colours
 
@@ -44,12 +49,12 @@ class _Graph:
             found.setdefault(self.kind(link), []).append(place)
         return found
 
-    def kind(self, link: Link) -> Hashable:
+    def kind(self, link: ColourLink) -> Hashable:
         """All that a link and its image have in common."""
         return link.label, tuple([self.colours[v] for v in link.roles])
 
     @cached_property
-    def order(self) -> list[tuple[Link, list[frozenset[Variable]]]]:
+    def order(self) -> list[tuple[ColourLink, list[frozenset[Variable]]]]:
         """Rare links first, then those beside them; with each the pairs that it completes."""
         left = sorted(self.links, key=lambda link: len(self.kinds[self.kind(link)]))
         known: set[Variable] = set()
@@ -67,9 +72,10 @@ class _Graph:
 class Classes:
     """The isomorphism classes of residuals of one query, as they come."""
 
-    def __init__(self) -> None:
+    def __init__(self, fixed: frozenset[Variable] = frozenset()) -> None:
+        self._fixed = fixed
         self._buckets: dict[int, list[tuple[Residual, _Graph]]] = {}
-        self._atoms: dict[int, Link] = {}
+        self._atoms: dict[int, ColourLink] = {}
         self._variables: dict[Hashable, Label] = {}
 
     def first(self, residual: Residual) -> Residual:
@@ -82,7 +88,7 @@ class Classes:
         bucket.append((residual, graph))
         return residual
 
-    def _atom(self, residual: Residual, i: int) -> Link:
+    def _atom(self, residual: Residual, i: int) -> ColourLink:
         """An atom without its variables, and these, by column."""
         if i not in self._atoms:
             atom = residual.query.atoms[i]
@@ -93,7 +99,7 @@ class Classes:
                 frozenset((c, t) for c, t in terms if isinstance(t, Constant)),
                 tuple(column for column, _ in held),
             )
-            self._atoms[i] = Link(Label(label), tuple(variable for _, variable in held))
+            self._atoms[i] = ColourLink(Label(label), tuple(variable for _, variable in held))
         return self._atoms[i]
 
     def _variable(self, residual: Residual, variable: Variable) -> Label:
@@ -103,6 +109,7 @@ class Classes:
             variable in residual.boundary,
             output is not None and variable in output,
             variable in residual.external,
+            variable if variable in self._fixed else None,
         )
         if flags not in self._variables:
             never_null = variable in residual.query.never_null

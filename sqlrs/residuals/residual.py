@@ -16,7 +16,16 @@ from itertools import chain, combinations
 from math import prod
 
 from sqlrs.effort import spend
-from sqlrs.query import Atom, Comparison, General, Inequality, Predicate, Query, Variable
+from sqlrs.query import (
+    Atom,
+    Comparison,
+    General,
+    Inequality,
+    Predicate,
+    Query,
+    Variable,
+    closure,
+)
 from sqlrs.refusals import refusal
 from sqlrs.residuals.across import Mask, touched_by, without_free
 
@@ -136,23 +145,6 @@ def subsets(members: Iterable[int]) -> Iterable[Members]:
     return map(
         frozenset, chain.from_iterable(combinations(items, n) for n in range(len(items) + 1))
     )
-
-
-def closure(
-    query: Query, members: Members, start: frozenset[Variable]
-) -> tuple[frozenset[Variable], Members]:
-    """The variables that ``start`` determines through keys of ``members``, and the atoms reached.
-
-    An atom without a key is a bag: knowing all its columns does not determine its row.
-    """
-    known, reached = set(start), set[int]()
-    while found := [
-        i for i in members - reached if any(key <= known for key in query.atoms[i].keys)
-    ]:
-        for i in found:
-            known |= query.atoms[i].variables
-            reached.add(i)
-    return frozenset(known), frozenset(reached)
 
 
 class Residuals:

@@ -90,7 +90,7 @@ def test_every_key_of_random_rows_is_in_its_domain(both_engines: BothEngines) ->
         [one] = domains_of(dialect, body, key)
         return {row[0] for row in rows_of(one, dialect, both_engines)}
 
-    @settings(max_examples=examples(20))
+    @settings(max_examples=examples(10))
     @given(ROWS, st.lists(st.sampled_from(CASES), min_size=10, max_size=20, unique=True))
     def check(rows: list[Row], cases: list[tuple[str, str]]) -> None:
         load(both_engines, rows)

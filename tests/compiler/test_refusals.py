@@ -60,6 +60,7 @@ _PASSED_ON = {
     "compiler/above.py": {"code"},
     "compiler/grammar.py": {"code"},
     "compiler/inline.py": {"error.code"},
+    "compiler/partitioned.py": {"error.code"},
     "compiler/resolving.py": {"'negated_subquery' if negated else 'subquery'"},
     "compiler/source.py": {"code"},
 }

@@ -17,6 +17,7 @@ from sqlrs.compiler.lower import lower
 from sqlrs.compiler.parse import parse_query
 from sqlrs.compiler.simplify import Contradiction, simplify
 from sqlrs.compiler.source import read_source
+from sqlrs.engines.base import Opened
 from sqlrs.errors import QueryRefused
 from sqlrs.measuring.measurements import Measurements
 from sqlrs.query import Query
@@ -121,8 +122,8 @@ def test_the_sum_is_what_the_engine_counts(
     both_engines.load(TABLES, rows)
     for engine in both_engines.engines.values():
         catalog = engine.catalog()
-        measurements = Measurements(engine)
         with engine.snapshot() as snapshot:
+            measurements = Measurements(Opened(snapshot, engine.dialect))
             for sql in ANSWERED:
                 parts = signed(sql, catalog)
                 total = sum(c * measurements.count(Residuals(query)) for c, query in parts)
