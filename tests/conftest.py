@@ -16,7 +16,7 @@ from tests.support.postgres_server import PostgresServer
 settings.register_profile(
     "sqlrs",
     derandomize=True,
-    max_examples=70,
+    max_examples=50,
     deadline=None,
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],

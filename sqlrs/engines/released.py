@@ -16,7 +16,9 @@ from uuid import UUID
 
 from sqlglot import exp
 
+from sqlrs.answer import Clipping
 from sqlrs.engines.base import Row
+from sqlrs.engines.started_ahead import StartedAhead
 from sqlrs.engines.watch import Outcome, Stop, watched
 from sqlrs.errors import Interrupted, SqlrsError
 from sqlrs.refusals import refusal
@@ -58,11 +60,15 @@ _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
 
 @dataclass(frozen=True)
 class ReleasedRelation:
-    """Released rows under a name; each column has DuckDB's name of its type."""
+    """Released rows under a name; each column has DuckDB's name of its type.
+
+    ``clippings``: for each measure how much of one unit could enter it, where units are protected.
+    """
 
     name: str
     columns: tuple[tuple[str, str], ...]
     rows: tuple[Row, ...] = ()
+    clippings: tuple[Clipping | None, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -108,13 +114,11 @@ def _scale(values: Sequence[Decimal]) -> int | None:
 
 
 class ReleasedDatabase:
-    """A DuckDB with empty relations of these columns; starting one takes longer than most work."""
+    """A DuckDB of its own with empty relations of these columns."""
 
     def __init__(self, relations: Sequence[ReleasedRelation]) -> None:
-        import duckdb  # the path to an answer loads no driver that is not used
-
         self.columns = {one.name: one.columns for one in relations}
-        self._connection = duckdb.connect(config=_SETTINGS)
+        self._connection = _AHEAD.take()
         try:
             for name, columns in self.columns.items():
                 kinds = [
@@ -124,7 +128,6 @@ class ReleasedDatabase:
                 schema = exp.Schema(this=exp.to_table(name), expressions=kinds)
                 create = exp.Create(this=schema, kind="TABLE")
                 self._connection.execute(create.sql(dialect="duckdb"))
-            self._connection.execute("SET lock_configuration = true")
         except BaseException:
             self.close()
             raise
@@ -157,8 +160,30 @@ class ReleasedDatabase:
         return Result(columns, tuple(outcome.result))
 
     def close(self) -> None:
-        """Forget everything."""
-        self._connection.close()
+        """Forget everything; what takes time of it happens in the background."""
+        _AHEAD.put_away(self._connection)
+
+
+def get_ready() -> None:
+    """Start the DuckDB of the next statement, in the background."""
+    _AHEAD.begin()
+
+
+def _started() -> duckdb.DuckDBPyConnection:
+    """An empty DuckDB whose settings are locked."""
+    import duckdb  # the path to an answer loads no driver that is not used
+
+    connection = duckdb.connect(config=_SETTINGS)
+    try:
+        connection.execute("SET lock_configuration = true")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+# Starting a DuckDB takes longer than most statements do in it.
+_AHEAD = StartedAhead(_started)
 
 
 def described(statement: exp.Query, relations: Sequence[ReleasedRelation]) -> Result:

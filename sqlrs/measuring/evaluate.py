@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
 from sqlrs.engines.base import Snapshot, integers
-from sqlrs.measuring.sampling import read_statistics
+from sqlrs.measuring.sampling import SampledTables
 from sqlrs.measuring.solver import solve
 from sqlrs.planning.choose import choose
 from sqlrs.planning.external_plans import DEFAULT_SOLVER_SECONDS, Solved
@@ -49,18 +49,24 @@ class Batch:
 
 @dataclass(frozen=True)
 class Evaluator:
-    """Evaluates residuals of one query on one snapshot, whose statistics it reads once."""
+    """Evaluates residuals of one query on one snapshot.
+
+    ``sampled``: what is read of the tables already, and what others may read of them later.
+    """
 
     snapshot: Snapshot
     query: Query
     dialect: str
     how: str = "auto"
     solver_seconds: float = DEFAULT_SOLVER_SECONDS
+    sampled: SampledTables = field(default_factory=SampledTables, compare=False, repr=False)
 
     @cached_property
     def statistics(self) -> Statistics | None:
-        """Sizes and repetition; a plain plan needs none."""
-        return None if self.how == "plain" else read_statistics(self.snapshot, self.query)
+        """Sizes and repetition; a plain plan needs none, nor does one table: it is read once."""
+        if self.how == "plain" or len(self.query.atoms) == 1:
+            return None
+        return self.sampled.of(self.snapshot, self.query)
 
     def __call__(self, residual: Residual) -> Evaluation:
         """Plan one residual and run its statement."""

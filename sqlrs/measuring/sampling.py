@@ -1,47 +1,121 @@
-"""Reads the statistics of a query's tables: once per snapshot, to guide plans only. Private."""
+"""Reads the statistics of queries' tables: once per snapshot, to guide plans only. Private."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import cast
 
 from sqlrs.catalog import Table
 from sqlrs.engines.base import Snapshot
+from sqlrs.planning.key_joins import joins_by_keys
 from sqlrs.planning.table_statistics import Identity, Repetition, Statistics
 from sqlrs.query import Query, Variable
 from sqlrs.sql.repetitions import repetitions, sizes_of
 from sqlrs.values import behave_alike
 
-# Below this many rows every plan is quick, and above the other one a sample tells enough.
+# Below this many rows every plan is quick; up to the next number a column is read as a whole, and
+# of a larger table a sample of so many rows tells enough.
 _SMALL = 2_000
-_SAMPLE = 1_000_000
+_WHOLE = 1_000_000
+_SAMPLE = 200_000
+# Of so many private tables all residuals that are measured are of one size: none is left out.
+_EACH_NEEDED = 2
 
 
 def read_statistics(snapshot: Snapshot, query: Query) -> Statistics:
     """Two statements: the sizes of all tables, then the joined columns of those that matter."""
-    tables = list({atom.table.identity: atom.table for atom in query.atoms}.values())
-    sizes = snapshot.rows(sizes_of(tables))
-    counted = {int(cast(int, i)): float(cast(int, n)) for i, n in sizes}
-    rows = {table.identity: counted[i] for i, table in enumerate(tables)}
-    wanted = [
-        (table, name)
-        for table, name in _joined_columns(query)
-        if rows[table.identity] > _SMALL and frozenset({name}) not in table.keys
-    ]
-    columns: dict[tuple[Identity, str], Repetition] = {}
-    frequencies: dict[tuple[Identity, str], int] = {}
-    if wanted:
-        rates = [min(1.0, _SAMPLE / rows[table.identity]) for table, _ in wanted]
+    return SampledTables().of(snapshot, query)
+
+
+class SampledTables:
+    """What was read of the tables of one snapshot, so that nothing is read of it twice.
+
+    Another snapshot begins with nothing. It lives as long as one release, and nobody else sees it.
+    """
+
+    def __init__(self) -> None:
+        self._begin(None)
+
+    def of(self, snapshot: Snapshot, query: Query) -> Statistics:
+        """The statistics of a query's tables, of which only what is new is read."""
+        if snapshot is not self._snapshot:
+            self._begin(snapshot)
+        tables = list({atom.table.identity: atom.table for atom in query.atoms}.values())
+        self._read_sizes(snapshot, [one for one in tables if one.identity not in self._rows])
+        guessed: dict[tuple[Identity, str], Repetition] = {}
+        if _all_needed(query):
+            guessed = self._guessed_columns(query)
+        else:
+            self._read_columns(
+                snapshot,
+                [
+                    (table, name)
+                    for table, name in _joined_columns(query)
+                    if self._rows[table.identity] > _SMALL
+                    and frozenset({name}) not in table.keys
+                    and (table.identity, name) not in self._columns
+                ],
+            )
+        columns = {**guessed, **self._columns}
+        return Statistics(dict(self._rows), columns, dict(self._frequencies))
+
+    def _guessed_columns(self, query: Query) -> dict[tuple[Identity, str], Repetition]:
+        """What is joined with a key has the key's values, some more often than others."""
+        size = self._rows
+        keys: dict[Variable, Table] = {}
+        for atom in query.atoms:
+            for name, term in atom.terms:
+                if isinstance(term, Variable) and frozenset({name}) in atom.table.keys:
+                    keys[term] = atom.table
+        found = {}
+        for atom in query.atoms:
+            rows = max(size[atom.table.identity], 1.0)
+            for name, term in atom.terms:
+                if isinstance(term, Variable) and term in keys:
+                    distinct = max(min(rows, size[keys[term].identity]), 1.0)
+                    each = rows / distinct
+                    skewed = Repetition(distinct, 2 * rows * each, min(10 * each, rows))
+                    found[atom.table.identity, name] = skewed
+        return found
+
+    def _begin(self, snapshot: Snapshot | None) -> None:
+        self._snapshot = snapshot
+        self._rows: dict[Identity, float] = {}
+        self._columns: dict[tuple[Identity, str], Repetition] = {}
+        self._frequencies: dict[tuple[Identity, str], int] = {}
+
+    def _read_sizes(self, snapshot: Snapshot, tables: Sequence[Table]) -> None:
+        if not tables:
+            return
+        found = snapshot.rows(sizes_of(tables))
+        counted = {int(cast(int, i)): float(cast(int, n)) for i, n in found}
+        self._rows |= {table.identity: counted[i] for i, table in enumerate(tables)}
+
+    def _read_columns(self, snapshot: Snapshot, wanted: Sequence[tuple[Table, str]]) -> None:
+        if not wanted:
+            return
+        rates = [_rate(self._rows[table.identity]) for table, _ in wanted]
         sampled = [(*one, rate) for one, rate in zip(wanted, rates, strict=True)]
-        found = snapshot.rows(repetitions(sampled))
-        for row in found:
+        for row in snapshot.rows(repetitions(sampled)):
             i, distinct, seen, squares, most = (int(cast(int, v)) for v in row)
             table, name = wanted[i]
-            columns[table.identity, name] = _scaled(distinct, seen, squares, most, rates[i])
+            self._columns[table.identity, name] = _scaled(distinct, seen, squares, most, rates[i])
             # Of other types, groups may be finer than what a join takes for equal.
             if rates[i] == 1.0 and behave_alike([table.column(name).type]):
-                frequencies[table.identity, name] = most
-    return Statistics(rows, columns, frequencies)
+                self._frequencies[table.identity, name] = most
+
+
+def _rate(rows: float) -> float:
+    return 1.0 if rows <= _WHOLE else _SAMPLE / rows
+
+
+def _all_needed(query: Query) -> bool:
+    """Whether a sample would take as long as what it guides, and no residual can be left out.
+
+    Of more than two private tables, frequencies may show that some of them can.
+    """
+    return joins_by_keys(query) and len(query.private) <= _EACH_NEEDED
 
 
 def _joined_columns(query: Query) -> list[tuple[Table, str]]:

@@ -8,7 +8,7 @@ not called: that they read no table is somebody's word.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from sqlglot import exp
 
@@ -39,9 +39,13 @@ _TAKEN_ON_BY_NAME = frozenset({"UUID", "TIME", "INTERVAL"})
 _ROW = "r"
 
 
-def check_constants(query: Query, snapshot: Snapshot, dialect: str, sql: str) -> None:
-    """Refuse the query, whose text is ``sql``, if the engine cannot evaluate a constant of it."""
-    conditions = list(_conditions(query))
+def check_constants(queries: Sequence[Query], snapshot: Snapshot, dialect: str, sql: str) -> None:
+    """Refuse the queries of the text ``sql`` if the engine cannot evaluate a constant of theirs."""
+    conditions: list[_Condition] = []
+    for condition in (one for query in queries for one in _conditions(query)):
+        # Queries of one text have most of their conditions in common.
+        if condition not in conditions:
+            conditions.append(condition)
     found = [constant for tree, _ in conditions for constant in _constants(tree)]
     row_by_row = dialect_named(dialect).converts_each_row
     if row_by_row:
@@ -58,6 +62,10 @@ def check_constants(query: Query, snapshot: Snapshot, dialect: str, sql: str) ->
         return
     except StatementFailed:
         pass
+    if len(queries) > 1:
+        # The first that fails alone tells where.
+        for query in queries:
+            check_constants([query], snapshot, dialect, sql)
     trees = tried if row_by_row else [tree for tree, _ in conditions]
     literals = {str(one.this) for tree in trees for one in tree.find_all(exp.Literal)}
     raise refusal(
@@ -69,7 +77,10 @@ def check_constants(query: Query, snapshot: Snapshot, dialect: str, sql: str) ->
     )
 
 
-def _conditions(query: Query) -> Iterator[tuple[exp.Expression, Mapping[str, ColumnType]]]:
+_Condition = tuple[exp.Expression, Mapping[str, ColumnType]]
+
+
+def _conditions(query: Query) -> Iterator[_Condition]:
     """What the engine evaluates as written, as a condition, and its columns, all of one row."""
     for atom in query.atoms:
         types = {one.name: one.type for one in atom.table.columns}

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from sqlrs.planning.leaves import Leaf
 from sqlrs.planning.problem import Above, Condition, Equal, Problem, Renamed
 from sqlrs.query import Variable
-from sqlrs.residuals.colours import Label, Link, exchangeable, predicate_link, refined
+from sqlrs.residuals.colours import ColourLink, Label, exchangeable, predicate_link, refined
 
 _MOST_TRIALS = 48
 
@@ -41,7 +41,7 @@ def canonical(
     return Canonical(search.form, search.order)
 
 
-def links_of(leaves: Iterable[Leaf], conditions: Iterable[Condition]) -> list[Link]:
+def links_of(leaves: Iterable[Leaf], conditions: Iterable[Condition]) -> list[ColourLink]:
     """All that a problem says about its variables."""
     return [*(leaf.link for leaf in leaves), *map(_condition_link, conditions)]
 
@@ -68,7 +68,7 @@ class _LeastForm:
     """Depth first over the orders of variables that colours leave open, for the least form."""
 
     def __init__(
-        self, links: Sequence[Link], marks: Mapping[Variable, Hashable], kind: Hashable
+        self, links: Sequence[ColourLink], marks: Mapping[Variable, Hashable], kind: Hashable
     ) -> None:
         self.links = links
         self.marks = marks
@@ -127,14 +127,14 @@ def _first_tied(colours: Mapping[Variable, int]) -> list[Variable]:
     return classes[min(tied)] if tied else []
 
 
-def _condition_link(condition: Condition) -> Link:
+def _condition_link(condition: Condition) -> ColourLink:
     """The condition without its variables, and these."""
     if isinstance(condition, Renamed):
         label, roles, _ = predicate_link(condition.predicate)
         image = dict(condition.image)
-        return Link(label, tuple(image[v] for v in roles))
+        return ColourLink(label, tuple(image[v] for v in roles))
     if isinstance(condition, Above):
-        return Link(_ABOVE, (condition.left, condition.right))
+        return ColourLink(_ABOVE, (condition.left, condition.right))
     if isinstance(condition, Equal):
-        return Link(_EQUAL, (condition.left, condition.right), ordered=False)
+        return ColourLink(_EQUAL, (condition.left, condition.right), ordered=False)
     return predicate_link(condition)

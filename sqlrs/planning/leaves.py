@@ -13,7 +13,7 @@ from typing import Self, TypeVar
 
 from sqlrs.catalog import Table
 from sqlrs.query import Atom, Constant, Filter, Term, Variable
-from sqlrs.residuals.colours import Label, Link
+from sqlrs.residuals.colours import ColourLink, Label
 
 Columns = tuple[tuple[str, Variable], ...]
 
@@ -47,9 +47,9 @@ class _Input:
         raise NotImplementedError
 
     @cached_property
-    def link(self) -> Link:
+    def link(self) -> ColourLink:
         """The label, and the variables in the order of the columns."""
-        return Link(Label(self.label), tuple(v for _, v in self.columns))
+        return ColourLink(Label(self.label), tuple(v for _, v in self.columns))
 
     def substituted(self, image: Mapping[Variable, Variable]) -> Self:
         """The leaf with variables replaced."""

@@ -14,6 +14,8 @@ from sqlrs.engines.base import one_integer
 from sqlrs.engines.duckdb_optimizers import MISCOUNTING, SETTING
 from tests.support.special import definition
 
+_AT_ONCE = 100
+
 
 class Direct:
     """A snapshot that runs every statement on one open connection."""
@@ -55,6 +57,15 @@ class Direct:
         self.connection.execute(f"CREATE TABLE {table.name} ({columns})")
         mark = "?" if self.dialect == "duckdb" else "%s"
         marks = ", ".join([mark] * len(table.columns))
-        if rows := list(rows):
-            insert = f"INSERT INTO {table.name} VALUES ({marks})"
-            self.connection.cursor().executemany(insert, rows)
+        found = list(rows)
+        # One statement for many rows: DuckDB takes long over many statements. Other values than
+        # whole numbers could change their type beside each other.
+        whole = all(value is None or type(value) is int for row in found for value in row)
+        cursor = self.connection.cursor()
+        if found and not whole:
+            cursor.executemany(f"INSERT INTO {table.name} VALUES ({marks})", found)
+            return
+        for start in range(0, len(found), _AT_ONCE):
+            some = found[start : start + _AT_ONCE]
+            insert = f"INSERT INTO {table.name} VALUES {', '.join([f'({marks})'] * len(some))}"
+            cursor.executemany(insert, [[value for row in some for value in row]])

@@ -27,6 +27,7 @@ from sqlrs.planning.problem import Problem
 from sqlrs.planning.structure import Structure, numbered
 from sqlrs.planning.table_statistics import Statistics
 from sqlrs.query import Inequality, Query, Variable
+from sqlrs.residuals.isomorphism import representatives
 from sqlrs.residuals.residual import Residuals
 from sqlrs.sql.factorised import StatementBuilder
 from sqlrs.sql.write import statement_of
@@ -64,8 +65,9 @@ def graph() -> Iterator[Direct]:
 @pytest.mark.parametrize("name", SHAPES)
 def test_every_residual_of_a_pattern(name: str, graph: Direct) -> None:
     residuals = Residuals(pattern(SHAPES[name]))
-    parts = residuals.undecided(residuals.required)
-    wanted = [residuals.of(residuals.query.everything), *parts]
+    # One of those that differ in names alone.
+    parts = set(representatives(residuals.undecided(residuals.required)).values())
+    wanted = [residuals.of(residuals.query.everything), *sorted(parts, key=str)]
     plain = Evaluator(graph, residuals.query, "duckdb", "plain")
     expected = [plain(residual).value for residual in wanted]
     for how in ("factorised", "pruned", "auto"):

@@ -6,5 +6,5 @@ from hypothesis import settings
 
 
 def examples(number: int) -> int:
-    """So many in a hundred of the profile's own: 70 in the gate, 1000 in the nightly run."""
+    """So many in a hundred of the profile's own: 50 in the gate, 1000 in the nightly run."""
     return number * settings().max_examples // 100

@@ -203,7 +203,17 @@ class Shadow:
             os.chown(self._directory, *_unprivileged())
         # Whose server it is: a later start removes what a killed one left behind.
         (self._directory / "proxy.pid").write_text(str(os.getpid()))
-        command: list[str | Path] = [self._binaries / "initdb", "-D", self._directory / "data"]
+        self._create_data(self._directory / "data")
+        settings = template("proxy/postgresql.conf").replace(
+            "socket_directory", str(self._directory)
+        )
+        settings = settings.replace("session_count", str(self._connections + 10))
+        with (self._directory / "data" / "postgresql.conf").open("a") as file:
+            file.write(settings)
+
+    def _create_data(self, data: Path) -> None:
+        """A cluster without anything in it."""
+        command: list[str | Path] = [self._binaries / "initdb", "-D", data]
         command += ["-U", _OWNER, "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync"]
         done = subprocess.run(
             command,
@@ -217,12 +227,6 @@ class Shadow:
                 "the shadow database could not be created",
                 hint=f"can the user that runs it read {self._binaries}?",
             )
-        settings = template("proxy/postgresql.conf").replace(
-            "socket_directory", str(self._directory)
-        )
-        settings = settings.replace("session_count", str(self._connections + 10))
-        with (self._directory / "data" / "postgresql.conf").open("a") as file:
-            file.write(settings)
 
     def _spawn_options(self) -> dict[str, Any]:
         options: dict[str, Any] = {

@@ -20,12 +20,12 @@ WITH edge1_edge5_edge4_per_a_b AS MATERIALIZED (
 ), corrected AS MATERIALIZED (
   SELECT
     SUM(
-      CAST(edge1_edge5_edge4_per_a_b.results AS DECIMAL(38, 0)) * edge1_edge5_edge4_per_a_b_2.results
+      CAST(edge1_edge5_edge4_per_a_b.results AS DECIMAL(38, 0)) * edge1_edge5_edge4_per_a_b.results
     ) AS results
   FROM edge1_edge5_edge4_per_a_b
-  JOIN edge1_edge5_edge4_per_a_b AS edge1_edge5_edge4_per_a_b_2
-    ON edge1_edge5_edge4_per_a_b.a = edge1_edge5_edge4_per_a_b_2.a
-    AND edge1_edge5_edge4_per_a_b.b = edge1_edge5_edge4_per_a_b_2.b
+  WHERE
+    NOT edge1_edge5_edge4_per_a_b.a IS NULL
+    AND NOT edge1_edge5_edge4_per_a_b.b IS NULL
   UNION ALL
   SELECT
     (

@@ -1,0 +1,51 @@
+"""T_E of a count and of the sum over the same results by one statement, where one table is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from sqlrs.engines.base import Snapshot, integers
+from sqlrs.measuring.work import Work
+from sqlrs.residuals.residual import Members, Residual, Residuals
+from sqlrs.sql.plain import largest_side_by_side
+from sqlrs.sql.side_by_side import SideBySide
+
+
+@dataclass(repr=False)
+class SumsBesideCounts:
+    """Sums that will be wanted, and what was read of them beside the counts. Private."""
+
+    sums: list[Residuals] = field(default_factory=list)
+    _read: list[tuple[Residuals, Members, int]] = field(default_factory=list)
+
+    def __repr__(self) -> str:
+        return "SumsBesideCounts(private)"
+
+    def expect(self, wanted: Iterable[Residuals]) -> None:
+        """These sums are about to be measured on the snapshot that is open, after their counts."""
+        self.sums += [one for one in wanted if one.query.weighted and one.query.distinct is None]
+
+    def known(self, work: Work, snapshot: Snapshot) -> dict[Members, int]:
+        """The values that are there already, or are read now together with those of a sum."""
+        own = work.residuals
+        found = {members: value for one, members, value in self._read if one is own}
+        if own.query.weighted:
+            return found
+        for other in self.sums:
+            if other.query.unweighted == own.query and other.reading == own.reading:
+                sides = SideBySide.with_count(other.query)
+                if sides is None:
+                    continue
+                for part in work.statements:
+                    if part.members not in found and _is_simple(part):
+                        statement = largest_side_by_side(replace(part, query=sides.query), sides)
+                        value, total = integers(snapshot.rows(statement))
+                        found[part.members] = value
+                        self._read.append((other, part.members, total))
+        return found
+
+
+def _is_simple(part: Residual) -> bool:
+    """Whether there is one way to measure it: to group the rows of its table."""
+    return len(part.members) == 1 and not part.external and bool(part.boundary)

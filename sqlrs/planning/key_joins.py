@@ -1,0 +1,29 @@
+"""Queries that join all tables but one by their keys: no join has more rows than that one table."""
+
+from __future__ import annotations
+
+from sqlrs.query import Atom, Query, Variable
+
+
+def joins_by_keys(query: Query) -> bool:
+    """Whether some atom leads to all others, each by a key of its own.
+
+    Then every way to count takes about as long as reading the tables.
+    """
+    return any(_leads_to_all(query, first) for first in range(len(query.atoms)))
+
+
+def _leads_to_all(query: Query, first: int) -> bool:
+    atoms = [*query.atoms]
+    known = atoms.pop(first).variables
+    while atoms:
+        found = next((atom for atom in atoms if _has_key_in(atom, known)), None)
+        if found is None:
+            return False
+        atoms.remove(found)
+        known |= found.variables
+    return True
+
+
+def _has_key_in(atom: Atom, known: frozenset[Variable]) -> bool:
+    return any(key <= known for key in atom.keys)

@@ -1,0 +1,362 @@
+"""What a release reads once and keeps: the numbers that each has alone, and nobody else sees."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from threading import Event
+
+import duckdb
+import psycopg
+import pytest
+from sqlglot import exp
+
+import sqlrs
+from sqlrs.catalog import Catalog, Routine
+from sqlrs.compiled import CompiledStatement
+from sqlrs.compiler.compile import compile_query
+from sqlrs.engines.base import Opened, Row, Snapshot, one_integer
+from sqlrs.engines.started_ahead import StartedAhead
+from sqlrs.measures import Ordinals
+from sqlrs.measuring.evaluate import Evaluator
+from sqlrs.measuring.measurements import Measurements
+from sqlrs.measuring.sampling import SampledTables
+from sqlrs.mechanisms.vector_base import Summand
+from sqlrs.planning.key_joins import joins_by_keys
+from sqlrs.query import Query, Variable
+from sqlrs.recent_statements import RecentStatements
+from sqlrs.residuals.isomorphism import representatives
+from sqlrs.residuals.residual import Residuals
+from sqlrs.sensitivity.weighted import counted, needs_sums, sum_reached
+from sqlrs.settings import Request
+from sqlrs.sql.side_by_side import SideBySide
+
+SEED = 20260
+TABLES = """
+CREATE TABLE home (h_id INTEGER PRIMARY KEY, h_name VARCHAR NOT NULL);
+CREATE TABLE person (p_id INTEGER PRIMARY KEY, p_home INTEGER NOT NULL, p_kind INTEGER,
+    p_pay DECIMAL(12, 2), p_old DECIMAL(38, 3));
+CREATE TABLE visit (v_id INTEGER PRIMARY KEY, v_person INTEGER, v_cost INTEGER, v_kind INTEGER);
+"""
+STATEMENTS = [
+    "SELECT p_kind, count(*), sum(p_pay), avg(p_pay) FROM person GROUP BY p_kind",
+    "SELECT count(*), count(p_pay), sum(p_pay), sum(p_old), sum(p_pay) FROM person",
+    "SELECT h_name, count(*), sum(v_cost), avg(v_cost) FROM visit JOIN person ON v_person = p_id "
+    "JOIN home ON p_home = h_id GROUP BY h_name",
+    "SELECT p_kind, count(*), sum(v_cost * p_pay) FROM visit JOIN person ON v_person = p_id "
+    "GROUP BY p_kind",
+    "SELECT sum(v_cost), count(*) FROM visit WHERE v_kind > 0",
+    "SELECT a.v_kind, count(*), sum(a.v_cost), sum(b.v_cost) FROM visit a JOIN visit b "
+    "ON a.v_person = b.v_person AND a.v_kind = b.v_kind AND a.v_id <> b.v_id GROUP BY a.v_kind",
+]
+LISTED = {"person.p_kind": [0, 1, 2], "visit.v_kind": [0, 1, 2]}
+BOUNDS = {
+    "person.p_pay": [-500, 10**9],
+    "person.p_old": [0, 10**14],
+    "visit.v_cost": [-40, 90],
+}
+
+
+def rows(draw: random.Random) -> dict[str, list[Row]]:
+    """Few values, NULL among them, and some outside their bounds."""
+
+    def some(*values: object) -> object:
+        return draw.choice(values)
+
+    return {
+        "home": [(i, some("north", "south", "west")) for i in range(4)],
+        "person": [
+            (
+                i,
+                draw.randrange(5),
+                some(None, 0, 1, 2, 3),
+                some(None, "-7.25", "0.01", "-999.99", "1999999999.99"),
+                some(None, "1.125", "999999999999999.999", "-3"),
+            )
+            for i in range(draw.randrange(12))
+        ],
+        "visit": [
+            (i, some(None, *range(10)), some(None, -50, -1, 0, 7, 95), some(None, 0, 1, 2, 7))
+            for i in range(draw.randrange(30))
+        ],
+    }
+
+
+@pytest.fixture(scope="module", params=["duckdb", "postgres"])
+def opened(request: pytest.FixtureRequest) -> Iterator[tuple[sqlrs.Database, object]]:
+    with ExitStack() as stack:
+        if request.param == "duckdb":
+            writer: object = duckdb.connect()
+            target = writer
+        else:
+            target = stack.enter_context(request.getfixturevalue("postgres_server").database())
+            writer = psycopg.connect(target, autocommit=True)
+            stack.callback(writer.close)
+        for text in filter(str.strip, TABLES.split(";")):
+            writer.execute(text)  # type: ignore[attr-defined]
+        database = sqlrs.connect(target, public=["home"], domains=LISTED, bounds=BOUNDS)
+        yield stack.enter_context(database), writer
+
+
+def fill(writer: object, tables: dict[str, list[Row]]) -> None:
+    for name, found in tables.items():
+        texts = [exp.Tuple(expressions=[exp.convert(one) for one in row]).sql() for row in found]
+        writer.execute(f"DELETE FROM {name}")  # type: ignore[attr-defined]
+        if texts:
+            statement = f"INSERT INTO {name} VALUES {', '.join(texts)}"
+            writer.execute(statement)  # type: ignore[attr-defined]
+
+
+def measured(
+    database: sqlrs.Database, compiled: CompiledStatement, *, plan: str, ahead: bool
+) -> list[tuple[dict[Ordinals, int], list[object]]]:
+    """The totals of every term, and every T_E that its bound needs."""
+    terms = [(one, asked[0]) for asked, own in compiled.asked.items() for one in own]
+    with database.engine.snapshot() as snapshot:
+        measurements = Measurements(Opened(snapshot, database.engine.dialect), plan)
+        if ahead:
+            measurements.read_ahead((one.signed, one.residuals, own) for one, own in terms)
+        return [
+            (
+                dict(measurements.totals(one.signed, one.residuals, domains)),
+                values_of(one, measurements),
+            )
+            for one, domains in terms
+        ]
+
+
+def values_of(summand: Summand, measurements: Measurements) -> list[object]:
+    residuals = summand.residuals
+    wanted = sum_reached(residuals)
+    kinds = [counted(residuals), *([residuals] if needs_sums(residuals.query) else [])]
+    return [dict(measurements.values(one, wanted, None)) for one in kinds]
+
+
+@pytest.mark.parametrize("sql", STATEMENTS)
+def test_what_is_read_at_once_is_what_each_has_alone(
+    opened: tuple[sqlrs.Database, object], sql: str
+) -> None:
+    database, writer = opened
+    compiled = CompiledStatement.of(sql, database.catalog, database.settings)
+    for number in range(2):
+        fill(writer, rows(random.Random(SEED + number)))
+        together = measured(database, compiled, plan="auto", ahead=True)
+        assert together == measured(database, compiled, plan="auto", ahead=False)
+        assert together == measured(database, compiled, plan="plain", ahead=False)
+
+
+def test_a_statement_reads_each_table_once(opened: tuple[sqlrs.Database, object]) -> None:
+    database, _ = opened
+    sql = "SELECT p_kind, count(*), sum(p_pay) FROM person GROUP BY p_kind"
+    compiled = CompiledStatement.of(sql, database.catalog, database.settings)
+    with database.engine.snapshot() as snapshot:
+        counting = CountingSnapshot(snapshot)
+        measurements = Measurements(Opened(counting, database.engine.dialect))
+        terms = [(one, asked[0]) for asked, own in compiled.asked.items() for one in own]
+        measurements.read_ahead((one.signed, one.residuals, own) for one, own in terms)
+        for one, domains in terms:
+            measurements.totals(one.signed, one.residuals, domains)
+    assert len(terms) > 2
+    assert len(counting.statements) == 1
+
+
+class CountingSnapshot:
+    """A snapshot that keeps the statements."""
+
+    def __init__(self, own: Snapshot) -> None:
+        self._own = own
+        self.statements: list[str] = []
+
+    def rows(self, statement: exp.Expression) -> list[Row]:
+        self.statements.append(statement.sql())
+        return self._own.rows(statement)
+
+    def scalar(self, statement: exp.Expression) -> int:
+        return one_integer(self.rows(statement))
+
+    def catalog(self) -> Catalog:
+        return self._own.catalog()
+
+    def routines(self, names: Collection[str]) -> tuple[Routine, ...]:
+        return self._own.routines(names)
+
+    def interrupt(self) -> None:
+        self._own.interrupt()
+
+
+def test_totals_of_other_queries_or_groups_are_not_taken(
+    opened: tuple[sqlrs.Database, object],
+) -> None:
+    """An equal query is not the one that was read: only the very same one is."""
+    database, writer = opened
+    fill(writer, rows(random.Random(SEED)))
+    compiled = CompiledStatement.of(STATEMENTS[0], database.catalog, database.settings)
+    (domains, _), terms = next(iter(compiled.asked.items()))
+    with database.engine.snapshot() as snapshot:
+        measurements = Measurements(Opened(snapshot, database.engine.dialect))
+        everything = [
+            (one.signed, one.residuals, asked[0])
+            for asked, own in compiled.asked.items()
+            for one in own
+        ]
+        measurements.read_ahead(everything)
+        known = measurements.read[id(terms[0].signed)]
+        assert known.of(terms[0].signed, domains)
+        assert not known.of(replace(terms[0].signed), domains)
+        assert not known.of(terms[0].signed, [replace(one) for one in domains])
+
+
+def test_an_engine_that_begins_anew_each_time_keeps_nothing(
+    opened: tuple[sqlrs.Database, object],
+) -> None:
+    database, _ = opened
+    compiled = CompiledStatement.of(STATEMENTS[0], database.catalog, database.settings)
+    measurements = Measurements(database.engine)
+    measurements.read_ahead(
+        (one.signed, one.residuals, asked[0])
+        for asked, own in compiled.asked.items()
+        for one in own
+    )
+    assert not measurements.read
+    assert not measurements.beside.sums
+
+
+EDGES = "CREATE TABLE edge (src INTEGER NOT NULL, dst INTEGER NOT NULL, PRIMARY KEY (src, dst))"
+
+
+@pytest.fixture
+def graph() -> Iterator[sqlrs.Database]:
+    writer = duckdb.connect()
+    writer.execute(EDGES)
+    writer.execute("INSERT INTO edge SELECT i, i * 7 % 1000 FROM range(3000) AS r(i)")
+    with sqlrs.connect(writer) as database:
+        yield database
+
+
+def path(database: sqlrs.Database) -> Query:
+    sql = "SELECT count(*) FROM edge a JOIN edge b ON a.dst = b.src"
+    found = compile_query(sql, database.catalog)
+    assert isinstance(found, Query)
+    return found
+
+
+def test_a_table_is_sampled_once_in_a_snapshot_and_anew_in_the_next(graph: sqlrs.Database) -> None:
+    sampled, query = SampledTables(), path(graph)
+    for _ in range(2):
+        with graph.engine.snapshot() as snapshot:
+            counting = CountingSnapshot(snapshot)
+            first = Evaluator(counting, query, "duckdb", sampled=sampled).statistics
+            assert len(counting.statements) == 2
+            again = Evaluator(counting, query, "duckdb", sampled=sampled).statistics
+            assert again == first
+            assert len(counting.statements) == 2
+
+
+def test_which_joins_have_no_more_rows_than_one_table(
+    opened: tuple[sqlrs.Database, object], graph: sqlrs.Database
+) -> None:
+    database, _ = opened
+    found = [
+        joins_by_keys(CompiledStatement.of(sql, database.catalog, database.settings).queries[0])
+        for sql in STATEMENTS
+    ]
+    assert found == [True, True, True, True, True, False]
+    assert not joins_by_keys(path(graph))
+
+
+def test_queries_that_differ_in_more_than_weights_are_not_read_together(
+    opened: tuple[sqlrs.Database, object],
+) -> None:
+    database, _ = opened
+
+    def first(sql: str) -> Query:
+        return CompiledStatement.of(sql, database.catalog, database.settings).queries[0]
+
+    some = first("SELECT sum(v_cost) FROM visit WHERE v_kind > 0")
+    found = first("SELECT count(v_cost) FROM visit WHERE v_kind > 0")
+    assert SideBySide.of([some, found]) is None
+    other = first("SELECT sum(v_cost + 1) FROM visit WHERE v_kind > 0")
+    together = SideBySide.of([some, other, some])
+    assert together is not None
+    assert len({own for own in together.weights}) == 2
+    assert SideBySide.of([some, first("SELECT sum(v_cost) FROM visit WHERE v_kind > 1")]) is None
+
+
+def test_residuals_are_alike_only_where_their_keys_are(graph: sqlrs.Database) -> None:
+    query = path(graph)
+    residuals = Residuals(query)
+    parts = [residuals.of(frozenset({place})) for place in (0, 1)]
+    key = next(v for v in query.atoms[0].variables if v in query.atoms[1].variables)
+    assert isinstance(key, Variable)
+    alone = next(v for v in query.atoms[0].variables if v != key)
+    symmetric = compile_query(
+        "SELECT count(*) FROM edge a JOIN edge b ON a.dst = b.dst", graph.catalog
+    )
+    assert isinstance(symmetric, Query)
+    both = [Residuals(symmetric).of(frozenset({place})) for place in (0, 1)]
+    shared = next(v for v in symmetric.atoms[0].variables if v in symmetric.atoms[1].variables)
+    own = next(v for v in symmetric.atoms[0].variables if v != shared)
+    assert len({id(one) for one in representatives(both).values()}) == 1
+    assert len({id(one) for one in representatives(both, [shared]).values()}) == 1
+    assert len({id(one) for one in representatives(both, [own]).values()}) == 2
+    assert len({id(one) for one in representatives(parts, [alone]).values()}) == 2
+
+
+def test_a_statement_is_kept_for_its_analyst_and_catalog(graph: sqlrs.Database) -> None:
+    recent = RecentStatements()
+    request = Request(sql="SELECT count(*), count(*) FROM edge", epsilon=1, analyst="a")
+    first = recent.of(request, graph.catalog, graph.settings)
+    assert recent.of(replace(request, epsilon=2), graph.catalog, graph.settings) is first
+    others = [
+        (replace(request, analyst="b"), graph.catalog, graph.settings),
+        (replace(request, sql=f"{request.sql} "), graph.catalog, graph.settings),
+        (request, replace(graph.catalog), graph.settings),
+        (request, graph.catalog, replace(graph.settings)),
+    ]
+    for other in others:
+        assert recent.of(*other) is not first
+
+
+class Started:
+    """A connection that knows whether it is closed."""
+
+    def __init__(self) -> None:
+        self.closed = Event()
+
+    def close(self) -> None:
+        self.closed.set()
+
+
+def test_each_that_was_started_ahead_is_handed_out_once() -> None:
+    made: list[Started] = []
+
+    def start() -> Started:
+        made.append(Started())
+        return made[-1]
+
+    ahead = StartedAhead(start)
+    ahead.begin()
+    ahead.begin()
+    one, other = ahead.take(), ahead.take()
+    assert one is not other
+    assert made == [one, other]
+    ahead.put_away(one)
+    assert one.closed.wait(10)
+    third = ahead.take()
+    assert third not in (one, other)
+    assert not third.closed.is_set()
+
+
+def test_what_could_not_be_started_ahead_is_started_when_it_is_needed() -> None:
+    failures = [OSError("no memory")]
+
+    def start() -> Started:
+        if failures:
+            raise failures.pop()
+        return Started()
+
+    ahead = StartedAhead(start)
+    ahead.begin()
+    assert isinstance(ahead.take(), Started)
