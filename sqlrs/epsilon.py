@@ -16,6 +16,7 @@ _MAX_TEXT = 64
 _MAX_POWER = 10 ** (2 * MAX_DIGITS)
 _NUMBER = re.compile(r"(\d+\.?\d*|\.\d+)(?:[eE]([+-]?\d{1,4}))?", re.ASCII)
 _SHARED = Context(prec=12, rounding=ROUND_FLOOR)
+_EXACT = Context(prec=2 * MAX_DIGITS)
 _HINT = f"give a decimal number from {MIN_EPSILON:f} to {MAX_EPSILON:f}, such as 1 or 0.5"
 
 
@@ -81,3 +82,16 @@ def shared_evenly(total: Decimal, number: int) -> Decimal:
             hint="give a larger epsilon, or ask for fewer aggregates",
         )
     return parse_epsilon(part)
+
+
+def split_epsilon(total: Decimal, share: Decimal) -> tuple[Decimal, Decimal]:
+    """A part of the total, not above that share of it, and the rest; together they are the total.
+
+    The rest must be a privacy parameter by itself.
+    """
+    part = _SHARED.multiply(total, share)
+    rest = _EXACT.subtract(total, part)
+    if rest < MIN_EPSILON:
+        least = parse_epsilon(_SHARED.divide(MIN_EPSILON, 1 - share) + MIN_EPSILON / 1000)
+        raise UsageError("epsilon is too small to be split in two", hint=f"give at least {least:f}")
+    return part, parse_epsilon(rest)

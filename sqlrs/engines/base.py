@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -149,6 +150,31 @@ def integers(rows: list[Row]) -> list[int]:
 def integer_rows(rows: list[Row]) -> list[list[int]]:
     """The rows of a result that has nothing but integers. Anything else is a failure."""
     return [[_integer(value) for value in row] for row in rows]
+
+
+@runtime_checkable
+class InColumns(Protocol):
+    """A snapshot whose driver gives whole columns, which take a tenth of the memory of rows."""
+
+    def integer_columns(self, statement: exp.Expression) -> list[array[int]]:
+        """Run a statement that yields nothing but integers of 64 bits."""
+        ...
+
+
+def integer_columns(snapshot: Snapshot, statement: exp.Expression, number: int) -> list[array[int]]:
+    """The columns of a statement that has so many, all of them integers of 64 bits."""
+    if isinstance(snapshot, InColumns):
+        found = snapshot.integer_columns(statement)
+    else:
+        found = [array("q") for _ in range(number)]
+        for row in snapshot.rows(statement):
+            if len(row) != number:
+                raise EngineFailed(_NO_INTEGERS)
+            for column_, value in zip(found, row, strict=True):
+                column_.append(_integer(value))
+    if len(found) != number:
+        raise EngineFailed(_NO_INTEGERS)
+    return found
 
 
 def _integer(value: object) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import weakref
+from array import array
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
@@ -29,7 +30,7 @@ from sqlrs.engines.given_session import (
 )
 from sqlrs.engines.spill import Spill
 from sqlrs.engines.table_files import FilePath, Files, open_files
-from sqlrs.engines.watch import Outcome, Stop, ctrl_c_interrupts, watched
+from sqlrs.engines.watch import Outcome, Result, Stop, ctrl_c_interrupts, watched
 from sqlrs.errors import EngineFailed, Interrupted, SqlrsError, StatementFailed, UsageError
 from sqlrs.templates import template
 
@@ -63,11 +64,18 @@ class DuckDBSnapshot:
 
     def rows(self, statement: exp.Expression) -> list[Row]:
         """Run a statement and fetch all its rows, those of files as they were when opened."""
+        return self._on_files(statement, self.run)
+
+    def integer_columns(self, statement: exp.Expression) -> list[array[int]]:
+        """Run a statement that yields nothing but integers of 64 bits."""
+        return self._on_files(statement, self._run_for_columns)
+
+    def _on_files(self, statement: exp.Expression, run: Callable[[str], Result]) -> Result:
         files = self._files.read_by(statement)
         if not files <= self._seen:
             self._load(files)
         self._files.require_unchanged(files)
-        found = self.run(statement.sql(dialect="duckdb"))
+        found = run(statement.sql(dialect="duckdb"))
         self._files.require_unchanged(files)
         return found
 
@@ -87,13 +95,24 @@ class DuckDBSnapshot:
 
     def run(self, sql: str, parameters: Mapping[str, str] | None = None) -> list[Row]:
         """Run a text and fetch all its rows."""
+        return self._watched(lambda: self._connection.execute(sql, parameters).fetchall())
+
+    def _run_for_columns(self, sql: str) -> list[array[int]]:
+        """Run a text and fetch all its columns."""
+        found = self._watched(lambda: self._connection.execute(sql).fetchnumpy())
+        columns = []
+        for values in found.values():
+            # A column with a NULL has a mask, other types than BIGINT another letter.
+            if hasattr(values, "mask") or values.dtype.str != "<i8":
+                raise EngineFailed("DuckDB answered a statement with other columns than it should")
+            columns.append(array("q", values.tobytes()))
+        return columns
+
+    def _watched(self, call: Callable[[], Result]) -> Result:
+        """What a call of the driver gives, unless it is stopped or fails."""
         if self._interrupted.is_set():
             raise Interrupted("the work was stopped")
-        outcome = watched(
-            lambda: self._connection.execute(sql, parameters).fetchall(),
-            self._connection.interrupt,
-            timeout=self._timeout,
-        )
+        outcome = watched(call, self._connection.interrupt, timeout=self._timeout)
         if outcome.result is None:
             raise self._failure(outcome)
         return outcome.result
@@ -117,7 +136,7 @@ class DuckDBSnapshot:
             self._connection.rollback()
         self._connection.close()
 
-    def _failure(self, outcome: Outcome[list[Row]]) -> SqlrsError:
+    def _failure(self, outcome: Outcome[Result]) -> SqlrsError:
         """The error to raise. The driver's text may hold values of the data, so it stays out."""
         if outcome.stopped is Stop.INTERRUPT or self._interrupted.is_set():
             self._interrupted.set()

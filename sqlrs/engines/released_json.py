@@ -8,6 +8,7 @@ from datetime import date, datetime, time
 from decimal import Decimal
 from uuid import UUID
 
+from sqlrs.answer import Clipping
 from sqlrs.engines.released import ReleasedRelation
 
 _WRITTEN: dict[type, tuple[str, Callable[..., str]]] = {
@@ -36,6 +37,7 @@ def to_json(relations: Sequence[ReleasedRelation]) -> str:
                 "name": one.name,
                 "columns": [list(column) for column in one.columns],
                 "rows": [[_written(value) for value in row] for row in one.rows],
+                "clippings": [cut and cut.to_record() for cut in one.clippings],
             }
             for one in relations
         ],
@@ -50,6 +52,7 @@ def from_json(text: str) -> tuple[ReleasedRelation, ...]:
             record["name"],
             tuple((name, kind) for name, kind in record["columns"]),
             tuple(tuple(map(_value, row)) for row in record["rows"]),
+            tuple(cut and Clipping.from_record(cut) for cut in record.get("clippings", ())),
         )
         for record in json.loads(text)
     )

@@ -12,9 +12,17 @@ from sqlrs.engines.base import Row, Snapshot, integer_rows, integers
 from sqlrs.measures import KeyDomain, Ordinals
 from sqlrs.measuring.evaluate import Evaluator
 from sqlrs.planning.by_group import by_group
+from sqlrs.planning.key_joins import joins_by_keys
 from sqlrs.query import Term, Variable
-from sqlrs.residuals.residual import Members, Residual, Residuals
-from sqlrs.sql.grouped import domain_rows, domain_sizes, grouped_largest, grouped_totals
+from sqlrs.residuals.residual import Members, Reading, Residual, Residuals
+from sqlrs.sql.grouped import (
+    domain_rows,
+    domain_sizes,
+    grouped_largest,
+    grouped_side_by_side,
+    grouped_totals,
+)
+from sqlrs.sql.side_by_side import SideBySide
 from sqlrs.values import behave_alike
 
 
@@ -53,6 +61,11 @@ class NumberedGroups:
         if sorted(k for domain in self.domains for k in domain.keys) != [*range(len(self.keys))]:
             raise ValueError("each key belongs to one domain")
 
+    @property
+    def variables(self) -> frozenset[Variable]:
+        """The variables of the keys."""
+        return _variables(self.keys)
+
     def all(self, evaluator: Evaluator) -> list[Ordinals]:
         """Every group there is, with rows in it or without."""
         if not self.domains:
@@ -62,17 +75,35 @@ class NumberedGroups:
 
     def divide(self, part: Residual) -> bool:
         """Whether the rows of a part belong to one group each."""
-        variables = _variables(self.keys)
-        return bool(variables) and variables <= part.variables
+        return bool(self.variables) and self.variables <= part.variables
 
     def totals(self, whole: Residual, evaluator: Evaluator) -> dict[Ordinals, int]:
         """The value of a whole query in each group in which it is not 0."""
-        plan = by_group(whole, _variables(self.keys), evaluator.statistics, how=evaluator.how)
+        how, statistics = evaluator.how, None
+        if how == "auto" and joins_by_keys(whole.query):
+            # An engine's own plan of such a join is as good as any.
+            how = "plain"
+        else:
+            statistics = evaluator.statistics
+        plan = by_group(whole, self.variables, statistics, how=how)
         return _numbers(grouped_totals(plan, self.keys, self.domains, evaluator.dialect), evaluator)
+
+    def totals_side_by_side(
+        self, sides: SideBySide, evaluator: Evaluator
+    ) -> list[dict[Ordinals, int]]:
+        """The same for each of several queries, by one statement."""
+        whole = Residuals(sides.query, Reading()).of(sides.query.everything)
+        statement = grouped_side_by_side(sides, whole, self.keys, self.domains, evaluator.dialect)
+        rows = integer_rows(evaluator.snapshot.rows(statement))
+        size = len(self.domains)
+        return [
+            {tuple(row[:size]): row[size + place] for row in rows if row[size + place] != 0}
+            for place in range(len(sides.weights))
+        ]
 
     def largest(self, part: Residual, evaluator: Evaluator) -> dict[Ordinals, int]:
         """T_E of a part on the rows of each group in which it is not 0."""
-        plan = by_group(part, _variables(self.keys), evaluator.statistics, how=evaluator.how)
+        plan = by_group(part, self.variables, evaluator.statistics, how=evaluator.how)
         return _numbers(
             grouped_largest(plan, self.keys, self.domains, evaluator.dialect), evaluator
         )

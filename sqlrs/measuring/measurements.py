@@ -4,20 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache
 
-from sqlrs.engines.base import Measurable
+from sqlrs.engines.base import Measurable, Opened, Snapshot
 from sqlrs.errors import EngineFailed
-from sqlrs.measures import KeyDomain, Ordinals, Signed
+from sqlrs.measures import (
+    Contributions,
+    KeyDomain,
+    Ordinals,
+    OwnedResults,
+    PerUnit,
+    Signed,
+)
+from sqlrs.measuring.contributions import contributions, owned_term
 from sqlrs.measuring.evaluate import Evaluator
 from sqlrs.measuring.groups import NumberedGroups, can_measure_by_group
 from sqlrs.measuring.measure import Measured
+from sqlrs.measuring.owned_results import read_owned_results
+from sqlrs.measuring.read_totals import ReadTotals, read_side_by_side
+from sqlrs.measuring.sampling import SampledTables
+from sqlrs.measuring.sums_beside_counts import SumsBesideCounts
 from sqlrs.measuring.work import Progress, Values, Work
 from sqlrs.planning.external_plans import DEFAULT_SOLVER_SECONDS
 from sqlrs.planning.limits import limit
 from sqlrs.query import Term
+from sqlrs.residuals.isomorphism import representatives
 from sqlrs.residuals.residual import Members, Residual, Residuals
 
 Fold = Callable[[Values], Fraction]
@@ -32,6 +45,9 @@ class Measurements:
     plan: str = "auto"
     solver_seconds: float = DEFAULT_SOLVER_SECONDS
     progress: Progress | None = None
+    sampled: SampledTables = field(default_factory=SampledTables, compare=False, repr=False)
+    read: dict[int, ReadTotals] = field(default_factory=dict, compare=False, repr=False)
+    beside: SumsBesideCounts = field(default_factory=SumsBesideCounts, compare=False, repr=False)
 
     def count(self, residuals: Residuals) -> int:
         """The true count alone."""
@@ -64,11 +80,30 @@ class Measurements:
         """
         if residuals.query != signed.query:
             raise ValueError("these are the residuals of another query")
+        if (read := self.read.get(id(signed))) is not None and read.of(signed, domains):
+            self._hear(1, 1, residuals.of(residuals.query.everything))
+            return read.numbers
         groups = NumberedGroups(signed.keys, tuple(domains))
         whole = residuals.of(residuals.query.everything)
         with self._evaluator(residuals) as evaluator:
             self._hear(1, 1, whole)
             return groups.totals(whole, evaluator)
+
+    def read_ahead(self, wanted: Iterable[tuple[Signed, Residuals, Sequence[KeyDomain]]]) -> None:
+        """Read the totals that one statement has for several queries; ``totals`` has them then.
+
+        All that is wanted is about to be measured, on the snapshot that is open: of an engine,
+        which opens another one each time, nothing is read.
+        """
+        if self.plan != "auto" or not isinstance(self.source, Opened):
+            return
+        terms = list(wanted)
+        self.beside.expect(residuals for _, residuals, _ in terms)
+        for together in read_side_by_side((signed, domains) for signed, _, domains in terms):
+            with self.source.snapshot() as snapshot:
+                evaluator = Evaluator(snapshot, together.sides.query, self.source.dialect)
+                for one in together.read(evaluator):
+                    self.read[id(one.signed)] = one
 
     def values_by_group(
         self,
@@ -79,7 +114,8 @@ class Measurements:
     ) -> dict[Ordinals, Values]:
         """Every wanted T_E on the rows of each group, for all groups that there are.
 
-        One statement for each part of a residual. ``can_measure_by_group`` must hold.
+        One statement for each part of a residual that is not like an earlier one.
+        ``can_measure_by_group`` must hold.
         """
         sets = tuple(wanted)
         if not can_measure_by_group(residuals, sets, keys):
@@ -88,8 +124,13 @@ class Measurements:
         parts = residuals.undecided(sets)
         with self._evaluator(residuals) as evaluator:
             found: dict[Ordinals, _Known] = {group: {} for group in groups.all(evaluator)}
+            same = representatives(parts, groups.variables)
             for position, part in enumerate(parts, 1):
                 self._hear(position, len(parts), part)
+                if (one := same[part.members]) is not part:
+                    for known in found.values():
+                        known[part.members] = known[one.members]
+                    continue
                 if groups.divide(part):
                     here = groups.largest(part, evaluator)
                 else:
@@ -101,19 +142,56 @@ class Measurements:
         assemble = cache(lambda known: residuals.assemble(sets, dict(known)))
         return {group: assemble(tuple(known.items())) for group, known in found.items()}
 
+    def contributions(
+        self,
+        parts: Sequence[tuple[Signed, Residuals]] | PerUnit,
+        domains: Sequence[KeyDomain],
+        grid: Sequence[int],
+    ) -> Contributions:
+        """What the units contribute to each group, by how much that is in all; one statement."""
+        with self.source.snapshot() as snapshot:
+            if isinstance(parts, PerUnit):
+                return contributions(snapshot, parts, domains, grid, self.source.dialect)
+            terms = []
+            for position, (signed, residuals) in enumerate(parts, 1):
+                if residuals.query != signed.query:
+                    raise ValueError("these are the residuals of another query")
+                whole = residuals.of(residuals.query.everything)
+                self._hear(position, len(parts), whole)
+                statistics = self._evaluator_on(snapshot, residuals).statistics
+                terms.append(owned_term(signed, whole, statistics, self.plan))
+            return contributions(snapshot, terms, domains, grid, self.source.dialect)
+
+    def owned_results(self, signed: Signed, residuals: Residuals, most: int) -> OwnedResults:
+        """The results of a query by their owners, by one statement."""
+        if residuals.query != signed.query:
+            raise ValueError("these are the residuals of another query")
+        with self._evaluator(residuals) as evaluator:
+            self._hear(1, 1, residuals.of(residuals.query.everything))
+            return read_owned_results(signed, residuals, most, evaluator)
+
     def _enough(self, work: Work, fold: Fold | None) -> _Known:
         with self._evaluator(work.residuals) as evaluator:
+            known = self.beside.known(work, evaluator.snapshot)
             limits = {} if fold is None else _limits(work, evaluator)
             if fold is None or not limits:
-                return _run(work, evaluator, work.statements)
-            return limits | _until_settled(work, evaluator, fold, limits)
+                return known | _run(work, evaluator, work.statements, known)
+            return limits | _until_settled(work, evaluator, fold, limits, known)
 
     @contextmanager
     def _evaluator(self, residuals: Residuals) -> Iterator[Evaluator]:
         with self.source.snapshot() as snapshot:
-            yield Evaluator(
-                snapshot, residuals.query, self.source.dialect, self.plan, self.solver_seconds
-            )
+            yield self._evaluator_on(snapshot, residuals)
+
+    def _evaluator_on(self, snapshot: Snapshot, residuals: Residuals) -> Evaluator:
+        return Evaluator(
+            snapshot,
+            residuals.query,
+            self.source.dialect,
+            self.plan,
+            self.solver_seconds,
+            self.sampled,
+        )
 
     def _hear(self, position: int, number: int, part: Residual) -> None:
         if self.progress is not None:
@@ -128,25 +206,33 @@ def _limits(work: Work, evaluator: Evaluator) -> _Known:
     return {part.members: limit(part, statistics) for part in work.statements}
 
 
-def _run(work: Work, evaluator: Evaluator, parts: Iterable[Residual]) -> _Known:
-    """The values of some residuals."""
-    known: _Known = {}
-    for batch in evaluator.together(parts):
+def _run(work: Work, evaluator: Evaluator, parts: Iterable[Residual], known: _Known) -> _Known:
+    """The values of some residuals beside those that are known."""
+    found: _Known = {}
+    missing = []
+    for part in parts:
+        if part.members in known:
+            work.hear(part)
+        else:
+            missing.append(part)
+    for batch in evaluator.together(missing):
         work.hear(*batch.residuals)
-        known |= zip((part.members for part in batch.residuals), batch.run(), strict=True)
-    return known
+        found |= zip((part.members for part in batch.residuals), batch.run(), strict=True)
+    return found
 
 
-def _until_settled(work: Work, evaluator: Evaluator, fold: Fold, limits: _Known) -> _Known:
+def _until_settled(
+    work: Work, evaluator: Evaluator, fold: Fold, limits: _Known, before: _Known
+) -> _Known:
     """The values of ever smaller residuals, until those that are left cannot change the fold."""
-    known: _Known = {}
+    known = dict(before)
     nothing = dict.fromkeys(limits, 0)
     settled = False
     for parts in work.rounds():
         if settled:
             work.hear(*parts)
             continue
-        known |= _run(work, evaluator, parts)
+        known |= _run(work, evaluator, parts, known)
         if known.keys() != limits.keys():
             settled = fold(work.values(nothing | known)) == fold(work.values(limits | known))
     return known

@@ -7,6 +7,7 @@ from decimal import Decimal
 
 from sqlrs.errors import UsageError
 from sqlrs.mechanisms.base import Mechanism
+from sqlrs.mechanisms.clipped_rows import ClippedRows, clipped_rows
 from sqlrs.mechanisms.fitting import fitting
 from sqlrs.mechanisms.smooth import paper, refined
 
@@ -16,9 +17,12 @@ _MECHANISMS: dict[str, Callable[[Decimal, int | None, Decimal | None], Mechanism
     "fitting": fitting,
     "polylaplace": refined,
     "cauchy": paper,
+    "clipped": clipped_rows,
 }
 NAMES = tuple(_MECHANISMS)
 DEFAULT = NAMES[0]
+CLIPPED = ClippedRows.name
+"""The one that can be named for statements too."""
 
 
 def mechanism_named(

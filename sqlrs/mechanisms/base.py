@@ -8,7 +8,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Protocol
 
-from sqlrs.answer import Interval
+from sqlrs.answer import Clipping, Interval
 from sqlrs.measuring.measurements import Measurements
 from sqlrs.noise import RandomBits
 from sqlrs.residuals.residual import Members, Residuals
@@ -16,10 +16,14 @@ from sqlrs.residuals.residual import Members, Residuals
 
 @dataclass(frozen=True)
 class Noisy:
-    """What may leave: a count with its noise, and error bars where they were asked for."""
+    """What may leave: a count with its noise, and error bars where they were asked for.
+
+    ``clipping``: where units are protected, how much of each could enter.
+    """
 
     value: int
     error_bars: Interval | None = None
+    clipping: Clipping | None = None
 
 
 Draw = Callable[[RandomBits], Noisy]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, partial
 from math import prod
+from typing import Protocol
 
 from sqlrs.effort import bounded_analysis
 from sqlrs.measures import KeyDomain, Ordinals
@@ -31,6 +32,18 @@ from sqlrs.sensitivity.weighted import (
 Sensitivity = Callable[[], Fraction]
 Sensitivities = Callable[[], tuple[Fraction, ...]]
 """Folded when called: that needs no snapshot any more."""
+
+
+class TermBound(Protocol):
+    """The smooth bound of one term of a measure."""
+
+    def measure(self, measurements: GroupMeasurements, weights: Weights) -> Sensitivity:
+        """Measure what it needs."""
+        ...
+
+
+BoundsOf = Callable[[Sequence[Summand]], tuple[TermBound, ...]]
+"""The bound of each term that a private row takes part in; too much work is refused."""
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,14 @@ from fractions import Fraction
 from typing import Protocol
 
 from sqlrs.answer import Interval
-from sqlrs.measures import KeyDomain, Ordinals, Signed
+from sqlrs.measures import (
+    Contributions,
+    KeyDomain,
+    Ordinals,
+    OwnedResults,
+    PerUnit,
+    Signed,
+)
 from sqlrs.measuring.measurements import Fold
 from sqlrs.measuring.work import Values
 from sqlrs.mechanisms.base import Noisy
@@ -59,6 +66,25 @@ class GroupMeasurements(Protocol):
         domains: Sequence[KeyDomain],
     ) -> Mapping[Ordinals, Values]:
         """T_E of the private rows of each group alone, also of groups without any."""
+        ...
+
+    def contributions(
+        self,
+        parts: Sequence[tuple[Signed, Residuals]] | PerUnit,
+        domains: Sequence[KeyDomain],
+        grid: Sequence[int],
+    ) -> Contributions:
+        """What the units contribute to each group, coefficients applied; each part has one owner.
+
+        Results in no group are left out before a unit's numbers are added up.
+        """
+        ...
+
+    def owned_results(self, signed: Signed, residuals: Residuals, most: int) -> OwnedResults:
+        """The results of a query by their owners, without its coefficient.
+
+        EngineFailed where they have more than ``most`` different sets of owners.
+        """
         ...
 
 

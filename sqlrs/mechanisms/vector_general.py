@@ -12,7 +12,7 @@ from sqlrs.errors import UsageError
 from sqlrs.measures import KeyDomain, Ordinals
 from sqlrs.mechanisms.base import Noisy
 from sqlrs.mechanisms.smooth import SLOWEST_STEP
-from sqlrs.mechanisms.summand_bounds import SummandBound, bounds_of
+from sqlrs.mechanisms.summand_bounds import BoundsOf, TermBound, bounds_of
 from sqlrs.mechanisms.vector_base import (
     GroupMeasurements,
     Summand,
@@ -30,12 +30,18 @@ _LARGEST_SHARE = Fraction(1, 2)
 
 @dataclass(frozen=True)
 class GeneralVector:
-    """One noise for all groups; ``moves`` times S bounds how far all of them move in all."""
+    """One noise for all groups; ``moves`` times S bounds how far all of them move in all.
+
+    ``bounds`` are those of single rows, unless units own several; then ``protected`` says who is
+    protected.
+    """
 
     summands: tuple[Summand, ...]
     moves: int
     noise: Lomax
     bars: ErrorBars | None = None
+    bounds: BoundsOf = bounds_of
+    protected: str = ""
 
     @property
     def name(self) -> str:
@@ -59,13 +65,14 @@ class GeneralVector:
             self.noise.epsilon,
             self.moves * self.noise.standard_error_multiple(),
             self.moves * self.noise.median_error_multiple(),
-            "in each: one private row may change many groups",
+            f"in each: one {'unit' if self.protected else 'private row'} may change many groups",
         )
-        return ", ".join([said, *([self.bars.describe()] if self.bars else [])])
+        bars = self.bars.describe() if self.bars else ""
+        return ", ".join(filter(None, [said, bars, self.protected]))
 
     def prepare(self) -> PreparedGeneral:
         """The values that the bounds need; too many are refused."""
-        return PreparedGeneral(self, bounds_of(self.summands))
+        return PreparedGeneral(self, self.bounds(self.summands))
 
 
 @dataclass(frozen=True)
@@ -73,7 +80,7 @@ class PreparedGeneral:
     """The mechanism with the bound of each term."""
 
     mechanism: GeneralVector
-    bounds: tuple[SummandBound, ...]
+    bounds: tuple[TermBound, ...]
 
     def measure(
         self,

@@ -10,7 +10,7 @@ from fractions import Fraction
 from sqlrs.measures import KeyDomain, Ordinals
 from sqlrs.mechanisms.base import Noisy
 from sqlrs.mechanisms.smooth import Smooth
-from sqlrs.mechanisms.summand_bounds import SummandBound, bounds_of
+from sqlrs.mechanisms.summand_bounds import BoundsOf, SummandBound, TermBound, bounds_of
 from sqlrs.mechanisms.vector_base import (
     GroupMeasurements,
     Summand,
@@ -24,10 +24,16 @@ from sqlrs.noise import RandomBits
 
 @dataclass(frozen=True)
 class SingleNumber:
-    """Noise for one number in proportion to the sum of its terms' smooth bounds."""
+    """Noise for one number in proportion to the sum of its terms' smooth bounds.
+
+    ``bounds`` are those of single rows, unless units own several; then ``protected`` says who is
+    protected.
+    """
 
     summands: tuple[Summand, ...]
     smooth: Smooth
+    bounds: BoundsOf = bounds_of
+    protected: str = ""
 
     @property
     def name(self) -> str:
@@ -46,11 +52,11 @@ class SingleNumber:
 
     def describe(self) -> str:
         """As for a single count."""
-        return self.smooth.describe()
+        return ", ".join(filter(None, [self.smooth.describe(), self.protected]))
 
     def prepare(self) -> PreparedNumber:
         """The values that the bounds need; too many are refused."""
-        return PreparedNumber(self, bounds_of(self.summands))
+        return PreparedNumber(self, self.bounds(self.summands))
 
 
 @dataclass(frozen=True)
@@ -58,7 +64,7 @@ class PreparedNumber:
     """The mechanism with the bound of each term."""
 
     mechanism: SingleNumber
-    bounds: tuple[SummandBound, ...]
+    bounds: tuple[TermBound, ...]
 
     def measure(
         self,

@@ -7,12 +7,13 @@ Privacy and the sampler: docs/proofs/lomax.md.
 from __future__ import annotations
 
 import math
-from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
 
 from sqlrs.epsilon import parse_epsilon
 from sqlrs.errors import UsageError
+from sqlrs.noise.directed import OPPOSITE, beyond, directed
 from sqlrs.noise.law import require_exact
 from sqlrs.noise.polylaplace import MAX_SHAPE
 from sqlrs.noise.randomness import RandomBits
@@ -135,8 +136,8 @@ class _Sizes:
         return sizes
 
     def _decided(self) -> list[int] | None:
-        down = _context(self._digits, ROUND_FLOOR)
-        up = _context(self._digits, ROUND_CEILING)
+        down = directed(self._digits, ROUND_FLOOR)
+        up = directed(self._digits, ROUND_CEILING)
         scale_low = down.divide(Decimal(self._scale.numerator), Decimal(self._scale.denominator))
         scale_high = up.divide(Decimal(self._scale.numerator), Decimal(self._scale.denominator))
         log_low = log_high = Decimal(0)
@@ -165,29 +166,15 @@ class _Sizes:
     def _minus_ln(self, uniform: int, context: Context) -> Decimal:
         """A bound of -ln(uniform / 2**length), on the side that the context rounds to."""
         # -ln u = length * ln 2 - ln(uniform); decimal rounds its ln correctly, to the nearest.
-        opposite = _context(self._digits, _OPPOSITE[context.rounding])
-        two = _neighbour(_ln_two(self._digits), context)
-        log = _neighbour(Decimal(uniform).ln(opposite), opposite)
+        opposite = directed(self._digits, OPPOSITE[context.rounding])
+        two = beyond(_ln_two(self._digits), context)
+        log = beyond(Decimal(uniform).ln(opposite), opposite)
         return max(Decimal(0), context.subtract(context.multiply(two, Decimal(self._length)), log))
-
-
-_OPPOSITE = {ROUND_FLOOR: ROUND_CEILING, ROUND_CEILING: ROUND_FLOOR}
 
 
 @lru_cache(maxsize=64)
 def _ln_two(digits: int) -> Decimal:
-    return Decimal(2).ln(_context(digits, ROUND_FLOOR))
-
-
-@lru_cache(maxsize=64)
-def _context(digits: int, rounding: str) -> Context:
-    return Context(prec=digits, rounding=rounding, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
-
-
-def _neighbour(value: Decimal, context: Context) -> Decimal:
-    """One unit in the last place beyond, in the direction of the context's rounding."""
-    below = context.rounding == ROUND_FLOOR
-    return context.next_minus(value) if below else context.next_plus(value)
+    return Decimal(2).ln(directed(digits, ROUND_FLOOR))
 
 
 def _exp_below(exponent: Decimal, context: Context) -> Decimal:

@@ -117,7 +117,7 @@ def folded(recursion: Recursion, start: Vector, weights: Weights, method: Method
     """max_s w[|s|] · L(T̂_s) for the given T by the chosen method."""
     if any(value < 0 for value in start):
         raise ValueError("a number of results is not negative")
-    if not _can_ever_change(recursion, start):
+    if not can_ever_change(recursion, start):
         return Bound()
     ceiling = method.ceiling
     horizon = Horizon(ceiling.polynomials(start), method.degrees, weights, ceiling.units)
@@ -182,7 +182,7 @@ def _layers(start: Vector, groups: tuple[Group, ...]) -> Iterator[dict[Distances
         }
 
 
-def _can_ever_change(recursion: Recursion, start: Vector) -> bool:
+def can_ever_change(recursion: Recursion, start: Vector) -> bool:
     """Whether L(T̂_s) > 0 for some s. Only the support of T matters, and it can only grow."""
     support = tuple(min(1, value) for value in start)
     while recursion.steps:

@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from math import prod
 
-from sqlrs.query import Query
-from sqlrs.residuals.residual import Members, Residuals, closure
+from sqlrs.query import Query, closure
+from sqlrs.residuals.residual import Members, Residuals
 from sqlrs.sensitivity.bound import Bound
 from sqlrs.sensitivity.recursion import Gain, Move, Recursion, Step
 from sqlrs.sensitivity.refined import (

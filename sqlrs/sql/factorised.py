@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -101,8 +102,7 @@ class StatementBuilder:
 
     def step(self, grouping: Grouping) -> StepResult:
         """The relation of a step, from an equal one where there is one."""
-        form, order = grouping.canonical.form, grouping.canonical.order
-        kept = [v for v in order if v in grouping.keep]
+        form, kept = grouping.canonical.form, _in_order(grouping)
         known = self.kept.get(form) or self._steps.get(form)
         if known is None:
             select, columns = self.grouped(grouping)
@@ -176,13 +176,14 @@ class StatementBuilder:
         """FROM, JOIN and WHERE of a bag, the columns of its variables, and its inputs' counts."""
         taken: set[str] = set()
         pending = list(join.conditions)
-        first, *rest = connected_order(join.inputs)
-        source, places, where, counts = self._source(first, taken)
+        inputs, times = _once_each(join)
+        first, *rest = connected_order(inputs)
+        source, places, where, counts = self._counted_source(first, taken, times[first])
         select = exp.Select(from_=exp.From(this=source))
         where += _readable(pending, places)
         equal: list[exp.Expression] = []
         for one in rest:
-            source, own, here, count = self._source(one, taken)
+            source, own, here, count = self._counted_source(one, taken, times[one])
             common = [v for v in sorted(own) if v in places]
             if equal and self._keeps_order(join, common):
                 alias = free_name("joined", taken)
@@ -232,6 +233,14 @@ class StatementBuilder:
         columns: Places = {v: column(name, alias) for v, name in names.items()}
         return columns, [column(name, alias) for name in numbers]
 
+    def _counted_source(self, one: Input, taken: set[str], times: int) -> LeafSource:
+        """An input in FROM that is joined so many times."""
+        source, own, where, count = self._source(one, taken)
+        if times > 1:
+            # What is joined with itself is never NULL.
+            where = [*where, *(_is_there(own[v]) for v in sorted(own))]
+        return source, own, where, count * times
+
     def _source(self, one: Input, taken: set[str]) -> LeafSource:
         """An input in FROM: its tree, columns, conditions and count."""
         if isinstance(one, Picked):
@@ -275,8 +284,12 @@ class StatementBuilder:
 
 def stored(name: str, grouping: Grouping, columns: Mapping[Variable, str]) -> Stored:
     """What later uses of a step need to know, in the order that its form gives its variables."""
-    order = [v for v in grouping.canonical.order if v in grouping.keep]
-    return name, tuple(columns[v] for v in order), grouping.counted
+    return name, tuple(columns[v] for v in _in_order(grouping)), grouping.counted
+
+
+def _in_order(grouping: Grouping) -> tuple[Variable, ...]:
+    """What a step keeps, in the order of its form: equal forms with equal ones are one relation."""
+    return tuple(v for v in grouping.canonical.order if v in grouping.keep)
 
 
 def largest(building: StatementBuilder, rows: exp.Select, grouped: bool) -> exp.Select:
@@ -290,6 +303,33 @@ def largest(building: StatementBuilder, rows: exp.Select, grouped: bool) -> exp.
     last = rows.expressions[-1]
     last.set("this", exp.Coalesce(this=last.this, expressions=[number_of(0)]))
     return rows
+
+
+def _once_each(join: Join) -> tuple[list[Input], Counter[Input]]:
+    """The inputs without repeated ones, and how often each is there.
+
+    A step has one row for each value of its variables: joined with itself on all of them, it is
+    itself, with the product of its counts.
+    """
+    first: dict[Hashable, Input] = {}
+    times: Counter[Input] = Counter()
+    for place, one in enumerate(join.inputs):
+        form: Hashable = place
+        if isinstance(one, Grouping) and _unique_by_join(one):
+            form = (one.canonical.form, _in_order(one))
+        times[first.setdefault(form, one)] += 1
+    return list(first.values()), times
+
+
+def _unique_by_join(step: Grouping) -> bool:
+    """Whether each row of a step joins with itself alone."""
+    return (
+        bool(step.keep) and step.distinct is None and all(behave_alike([v.type]) for v in step.keep)
+    )
+
+
+def _is_there(place: exp.Expression) -> exp.Expression:
+    return exp.Not(this=exp.Is(this=again(place), expression=exp.Null()))
 
 
 def _readable(pending: list[Condition], places: Places) -> list[exp.Expression]:

@@ -53,7 +53,7 @@ def leaf_source(leaf: Leaf, alias: str, once: Once) -> LeafSource:
     match leaf:
         case TableRows():
             own, where = leaf_places(leaf, alias)
-            return _rows(leaf, alias), own, where, row_weights(leaf.weights, alias)
+            return _rows(leaf, alias), own, where, row_weights(leaf.weights, leaf.table, alias)
         case Completions():
             columns = column_names(leaf.variables)
             own = {v: column(c, alias) for v, c in columns.items()}
@@ -86,7 +86,7 @@ def _most_frequent(leaf: Completions, columns: Mapping[Variable, str]) -> exp.Se
         *(named(again(places[v]), c) for v, c in sorted(columns.items())),
     )
     select = filtered_by(select, where)
-    weights = row_weights(leaf.weights, leaf.name)
+    weights = row_weights(leaf.weights, leaf.table, leaf.name)
     if not leaf.counted:
         return select.distinct(copy=False)
     if leaf.keys:
@@ -136,7 +136,7 @@ def _ranked(leaf: Ranked, once: Once) -> exp.Select:
             place = column("rank", alias)
         select = with_columns(select, named(place, name))
     if leaf.counted:
-        weight = product(row_weights(leaf.weights, leaf.name))
+        weight = product(row_weights(leaf.weights, leaf.table, leaf.name))
         select = with_columns(select, named(weight, _weight_name(leaf)))
     return filtered_by(select, row_conditions(leaf, leaf.name))
 
@@ -164,7 +164,8 @@ def _beyond(passing: Passing) -> exp.Select:
     results, value, number, kind = _own_names(passing)
     # At a value that both have, a sum that stops before the other leaf's rows leaves them out.
     point, counted = (0, 1) if passing.strict else (1, 0)
-    weights = row_weights(passing.counted.weights, passing.counted.name)
+    summand = passing.counted
+    weights = row_weights(summand.weights, summand.table, summand.name)
     both = exp.union(
         _numbered(
             passing.rows,

@@ -5,13 +5,24 @@ The tree is written in no dialect: the last call, ``tree.sql(dialect=...)``, cho
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from sqlglot import exp
 
+from sqlrs.catalog import Table
 from sqlrs.query import Atom, Constant, Variable
 from sqlrs.residuals.residual import Residual
-from sqlrs.trees.build import connected_order, filtered_by, joined_with, named, number, rows_of
+from sqlrs.sql.side_by_side import SideBySide
+from sqlrs.trees.build import (
+    connected_order,
+    filtered_by,
+    inner,
+    joined_with,
+    named,
+    number,
+    rows_of,
+    select_from,
+)
 from sqlrs.trees.constants import literal
 from sqlrs.trees.identifiers import again, column
 from sqlrs.trees.naming import RESULTS
@@ -34,11 +45,51 @@ def plain(residual: Residual) -> exp.Select:
     return largest(rows, "per_boundary_value")
 
 
-def join_of(residual: Residual) -> tuple[exp.Select, Places]:
-    """FROM, JOIN and WHERE of the residual, and the column that stands for each variable."""
+def largest_side_by_side(residual: Residual, sides: SideBySide) -> exp.Select:
+    """T_E of each of several queries, as one row; ``residual`` is of what they have in common.
+
+    It has a boundary and no external variable.
+    """
+    joined, places = join_of(residual, sides.columns)
+    tables = {atom.alias: atom.table for atom in residual.atoms}
+    names = [f"{RESULTS}_{place}" for place, _ in enumerate(sides.weights)]
+    totals = [
+        named(summed(factors_of(weights, tables)), name)
+        for name, weights in zip(names, sides.weights, strict=True)
+    ]
+    joined.set("expressions", totals)
+    boundary = [again(places[v]) for v in sorted(residual.boundary)]
+    joined.set("group", exp.Group(expressions=boundary))
+    rows = "per_boundary_value"
+    largest = (
+        named(exp.Coalesce(this=exp.Max(this=column(n, rows)), expressions=[number(0)]), n)
+        for n in names
+    )
+    return select_from(inner(joined, rows), *largest)
+
+
+def factors_of(
+    weights: Iterable[tuple[str, str]], tables: Mapping[str, Table]
+) -> list[exp.Expression]:
+    """The weights of a row by alias and column, those of the ``tables`` that are there."""
+    return [
+        weight
+        for alias, name in weights
+        if alias in tables
+        for weight in row_weights([name], tables[alias], alias)
+    ]
+
+
+def join_of(
+    residual: Residual, further: Callable[[str], Iterable[str]] = lambda alias: ()
+) -> tuple[exp.Select, Places]:
+    """FROM, JOIN and WHERE of the residual, and the column that stands for each variable.
+
+    ``further``: columns that are read of the atom of an alias beside its own.
+    """
     first, *rest = connected_order(residual.atoms)
     places, within = _own_places(first)
-    select = exp.Select(from_=exp.From(this=_rows(first)))
+    select = exp.Select(from_=exp.From(this=_rows(first, further)))
     joined_here = {v for v, _ in within}
     where = [*(equal for _, equal in within), *atom_conditions(first)]
     for atom in rest:
@@ -48,7 +99,7 @@ def join_of(residual: Residual) -> tuple[exp.Select, Places]:
             for v, here in own.items()
             if v in places
         }
-        select = joined_with(select, _rows(atom), list(common.values()))
+        select = joined_with(select, _rows(atom, further), list(common.values()))
         joined_here |= {*common, *(v for v, _ in within)}
         where += [*(equal for _, equal in within), *atom_conditions(atom)]
         places = {**own, **places}
@@ -57,9 +108,9 @@ def join_of(residual: Residual) -> tuple[exp.Select, Places]:
     return filtered_by(select, where), places
 
 
-def _rows(atom: Atom) -> exp.Expression:
+def _rows(atom: Atom, further: Callable[[str], Iterable[str]]) -> exp.Expression:
     """What stands in FROM for an atom."""
-    return rows_of(atom.table, atom.reads, atom.alias)
+    return rows_of(atom.table, atom.reads.union(further(atom.alias)), atom.alias)
 
 
 def weights_in(residual: Residual) -> list[exp.Expression]:
@@ -68,7 +119,7 @@ def weights_in(residual: Residual) -> list[exp.Expression]:
         weight
         for atom in residual.atoms
         if atom.weight is not None
-        for weight in row_weights([atom.weight.column], atom.alias)
+        for weight in row_weights([atom.weight.column], atom.table, atom.alias)
     ]
 
 

@@ -7,17 +7,24 @@ from typing import Protocol, TypeVar, cast
 
 from sqlglot import exp
 
-from sqlrs.catalog import Column, Table
+from sqlrs.catalog import Column, Family, Table
 from sqlrs.query import Variable
 from sqlrs.trees.identifiers import column, identifier
+from sqlrs.trees.naming import free_name
+
+_TEXT = exp.DataType.build("TEXT")
+_EMPTY, _COMMA = exp.Literal.string(""), exp.Literal.string(",")
+_ROUNDED_TEXTS = frozenset(
+    {Family.FLOAT, Family.DATE, Family.TIMESTAMP, Family.TIMESTAMP_TZ},
+)
 
 
-def named(tree: exp.Expression, name: str) -> exp.Alias:
+def named(tree: exp.Expr, name: str) -> exp.Alias:
     """``tree AS name``."""
     return exp.Alias(this=tree, alias=identifier(name))
 
 
-def select_from(source: exp.Expression, *expressions: exp.Expression) -> exp.Select:
+def select_from(source: exp.Expr, *expressions: exp.Expression) -> exp.Select:
     """``SELECT expressions FROM source``."""
     return exp.Select(expressions=list(expressions), from_=exp.From(this=source))
 
@@ -56,7 +63,7 @@ def ascending(tree: exp.Expression) -> exp.Ordered:
     return exp.Ordered(this=tree, desc=False)
 
 
-def inner(select: exp.Select, name: str) -> exp.Subquery:
+def inner(select: exp.Query, name: str) -> exp.Subquery:
     """``(select) AS name``."""
     return exp.Subquery(this=select, alias=exp.TableAlias(this=identifier(name)))
 
@@ -78,20 +85,95 @@ def table_of(described: Table, alias: str | None = None) -> exp.Table:
 def rows_of(described: Table, used: Iterable[str], alias: str | None = None) -> exp.Expression:
     """A table of the catalog, under an alias if one is given, that has all ``used`` columns.
 
-    Where some of these are computed, it is a select of the used ones alone.
+    Where some of these are computed, or only some rows of each unit are read, it is a select of the
+    used ones alone.
     """
     wanted = set(used)
     columns = [one for one in described.columns if one.name in wanted]
-    if all(one.computed is None for one in columns):
-        return table_of(described, alias)
     name = alias or described.name
+    few = described.bounded
+    # What is computed may fail on rows that are left out, so it comes after.
+    source = inner(few_rows_of(described, columns), name) if few else table_of(described, alias)
+    if all(one.computed is None for one in columns):
+        return source
     found = (
         column(one.name, name)
         if one.computed is None
         else named(computed_value(one, name), one.name)
         for one in columns
     )
-    return inner(select_from(table_of(described, alias), *found), name)
+    return inner(select_from(source, *found), name)
+
+
+def few_rows_of(described: Table, columns: Iterable[Column]) -> exp.Select:
+    """At most ``max_rows`` rows of each unit, with what the given columns are or are computed from.
+
+    Rows without an owner are left out. Which ones of a unit stay follows from their own values, by
+    an order that looks random: docs/proofs/bounded_rows.md.
+    """
+    base, kept = "owned", "numbered"
+    read = dict.fromkeys(name for one in columns for name in _stored(one))
+    taken = {one.name.lower() for one in described.columns}
+    place = free_name("place", taken)
+    select = select_from(table_of(described, base), *(column(name, base) for name in read))
+    (owner,) = described.owners
+    end = base
+    for step, link in enumerate(owner.links, 1):
+        schema, table = link.table
+        before, end = end, f"link{step}"
+        equal = [
+            exp.EQ(this=column(own, before), expression=column(key, end))
+            for own, key in zip(link.columns, link.key, strict=True)
+        ]
+        select = joined_with(select, table_named(table, schema, end), equal)
+    unit = column(owner.column, end)
+    number_in_unit = exp.Window(
+        this=exp.RowNumber(),
+        partition_by=[unit],
+        order=exp.Order(expressions=_fixed_order(described, base)),
+    )
+    select = with_columns(select, named(number_in_unit, place))
+    has_owner = exp.Not(this=exp.Is(this=column(owner.column, end), expression=exp.Null()))
+    few = exp.LTE(this=column(place, kept), expression=number(cast(int, described.max_rows)))
+    found: list[exp.Expression] = [column(name, kept) for name in read]
+    outer = select_from(inner(filtered_by(select, [has_owner]), kept), *(found or [number(1)]))
+    return filtered_by(outer, [few])
+
+
+def _stored(described: Column) -> list[str]:
+    """The columns of the table itself that a column is, or is computed from."""
+    if described.computed is None:
+        return [described.name]
+    tree = cast(exp.Expression, described.computed)
+    return sorted({node.name for node in tree.find_all(exp.Column)})
+
+
+def exact_text(tree: exp.Expression) -> exp.Expression:
+    """A value's text, which is compared by its characters and not as a collation reads them."""
+    text = exp.Cast(this=tree, to=_TEXT.copy())
+    return exp.Collate(this=text, expression=exp.Identifier(this="C", quoted=True))
+
+
+def _fixed_order(described: Table, alias: str) -> list[exp.Expression]:
+    """An order of the rows by their values alone: only equal rows of a bag share a place.
+
+    By a hash of their texts first: the least values of a column are not what everyone keeps. Then
+    by the texts, which tell more values apart than equality does and which types without an order
+    have too. A session may round the texts of some
+    types, so these values follow.
+    """
+    stored = [one for one in described.columns if one.computed is None]
+    # No two rows agree on a key.
+    keys = sorted(described.keys, key=lambda key: (len(key), sorted(key)))
+    told = [one for one in stored if not keys or one.name in keys[0]]
+    texts = [exact_text(column(one.name, alias)) for one in told]
+    whole: exp.Expression = exp.Coalesce(this=texts[0].copy(), expressions=[_EMPTY.copy()])
+    for text in texts[1:]:
+        part = exp.Coalesce(this=text.copy(), expressions=[_EMPTY.copy()])
+        whole = exp.DPipe(this=exp.DPipe(this=whole, expression=_COMMA.copy()), expression=part)
+    rounded = [column(one.name, alias) for one in told if one.type.family in _ROUNDED_TEXTS]
+    order: list[exp.Expression] = [exp.MD5(this=whole), *texts, *rounded]
+    return [exp.Ordered(this=tree, desc=False, nulls_first=True) for tree in order]
 
 
 def computed_value(described: Column, alias: str) -> exp.Expression:

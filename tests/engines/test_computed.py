@@ -114,16 +114,16 @@ def test_constants_are_tried_where_a_column_is_used(engine: Engine) -> None:
             of = computing(engine.catalog(), late)
             found = Query((atom(of, late="l") if used else atom(of),))
             if not refused:
-                check_constants(found, snapshot, engine.dialect, TEXT)
+                check_constants([found], snapshot, engine.dialect, TEXT)
                 continue
             with pytest.raises(QueryRefused, match="bad_literal"):
-                check_constants(found, snapshot, engine.dialect, TEXT)
+                check_constants([found], snapshot, engine.dialect, TEXT)
 
 
 def test_plain_texts_in_a_computed_column_are_tried(engine: Engine) -> None:
     of = computing(engine.catalog(), column("late", "day > '2024-06-31'", BOOLEAN))
     with engine.snapshot() as snapshot, pytest.raises(QueryRefused, match="bad_literal"):
-        check_constants(Query((atom(of, late="l"),)), snapshot, engine.dialect, TEXT)
+        check_constants([Query((atom(of, late="l"),))], snapshot, engine.dialect, TEXT)
 
 
 def test_a_computed_column_is_no_change_of_the_schema(engine: Engine) -> None:

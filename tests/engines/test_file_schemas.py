@@ -124,7 +124,8 @@ def test_declared_types(visits: Path) -> None:
 def test_other_declarations_are_refused(visits: Path, types: object) -> None:
     with pytest.raises(UsageError) as caught:
         connected(visits, types={"visit": types})
-    assert "30" not in caught.value.describe()
+    # The folder of the test has a number of its own.
+    assert "30" not in caught.value.describe().replace(str(visits), "")
 
 
 def test_types_are_for_text_files_that_are_there(visits: Path, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ import duckdb
 import pytest
 
 import sqlrs
+from sqlrs.before_charge import Groups, mechanisms_of
 from sqlrs.compiled import CompiledStatement
 from sqlrs.engines.base import Opened, Snapshot
 from sqlrs.measuring.measurements import Measurements
@@ -22,7 +23,6 @@ from sqlrs.mechanisms.vector_base import VectorMechanism
 from sqlrs.mechanisms.vector_constant import ConstantVector
 from sqlrs.mechanisms.vector_general import GeneralVector
 from sqlrs.mechanisms.vector_smooth import ParallelVector, SingleNumber
-from sqlrs.release import Groups, mechanisms_of
 from tests.privacy.vector_worlds import Released, loss, recorded
 
 # The chances are exact but for the last of 60 digits.

@@ -17,7 +17,7 @@ from itertools import combinations, product
 from unittest.mock import patch
 
 from sqlrs.catalog import Table
-from sqlrs.measures import KeyDomain, Ordinals, Signed
+from sqlrs.measures import Contributions, KeyDomain, Ordinals, OwnedResults, PerUnit, Signed
 from sqlrs.mechanisms.vector_base import GroupMeasurements, Summand, VectorMechanism
 from sqlrs.noise import Laplace, PolyLaplace, error_bars
 from sqlrs.noise.error_bars import Grid
@@ -117,6 +117,26 @@ class ByDefinition:
             return weighted_brute.residual_sums(residuals, wanted, database)
         return brute.residual_values(residuals, wanted, database)
 
+    def contributions(
+        self,
+        parts: Sequence[tuple[Signed, Residuals]] | PerUnit,
+        domains: Sequence[KeyDomain],
+        grid: Sequence[int],
+    ) -> Contributions:
+        assert not isinstance(parts, PerUnit)
+        numbers: dict[object, dict[Ordinals, int]] = {}
+        for signed, _ in parts:
+            (owner,) = set(signed.owners)
+            for result, weight in weighted_brute.results(signed.query, self.database):
+                ordinals, unit = _ordinals(signed.keys, domains, result), _value(owner, result)
+                if ordinals is not None and unit is not None:
+                    own = numbers.setdefault(unit, {})
+                    own[ordinals] = own.get(ordinals, 0) + signed.coefficient * weight
+        return placed(numbers.values(), grid)
+
+    def owned_results(self, signed: Signed, residuals: Residuals, most: int) -> OwnedResults:
+        raise NotImplementedError("tests/privacy/test_packed.py has results of several owners")
+
     def values_by_group(
         self,
         residuals: Residuals,
@@ -140,17 +160,37 @@ class ByDefinition:
         return found
 
 
+def placed(units: Iterable[Mapping[Ordinals, int]], grid: Sequence[int]) -> Contributions:
+    """The numbers of each unit, by the first threshold that is not below their sum without signs.
+
+    Behind all thresholds where there is none.
+    """
+    places = len(grid) + 1
+    number, below = [0] * places, [0] * places
+    totals: dict[Ordinals, list[int]] = {}
+    for own in units:
+        size = sum(map(abs, own.values()))
+        place = next((i for i, threshold in enumerate(grid) if size <= threshold), len(grid))
+        number[place] += 1
+        below[place] += sum(own.values()) < 0
+        for group, value in own.items():
+            totals.setdefault(group, [0] * places)[place] += value
+    sums = {group: tuple(found) for group, found in totals.items()}
+    return Contributions(tuple(grid), tuple(number), tuple(below), sums)
+
+
+def _value(key: Term | None, result: Assignment) -> object:
+    if isinstance(key, Variable):
+        return result[key]
+    return key.value if isinstance(key, Constant) else None
+
+
 def _ordinals(
     keys: Sequence[Term | None], domains: Sequence[KeyDomain], result: Assignment
 ) -> Ordinals | None:
-    def value(key: Term | None) -> object:
-        if isinstance(key, Variable):
-            return result[key]
-        return key.value if isinstance(key, Constant) else None
-
     found = []
     for domain in domains:
-        row = tuple(value(keys[key]) for key in domain.keys)
+        row = tuple(_value(keys[key], result) for key in domain.keys)
         rows = domain.select
         assert isinstance(rows, tuple)
         if row not in rows:

@@ -10,8 +10,7 @@ from typing import TypeVar
 from hypothesis import strategies as st
 
 from sqlrs.catalog import Column, Table
-from sqlrs.query import Atom, Query, Weight
-from sqlrs.residuals.residual import closure
+from sqlrs.query import Atom, Query, Weight, closure
 from tests.sensitivity.exhaustive import Rows, Shape
 from tests.support import brute
 from tests.support.builders import INTEGER, Side, atom, query, table

@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from sqlrs.query import Atom, Predicate, Query, Variable
+from sqlrs.query import Atom, Predicate, Query, Variable, closure
 from sqlrs.residuals import residual as residuals_module
-from sqlrs.residuals.residual import Members, Residual, Residuals, closure
+from sqlrs.residuals.residual import Members, Residual, Residuals
 from sqlrs.sensitivity import components, feasible, refined, role_sets, steps
 from tests.sensitivity.exhaustive import Evaluate, Rows, Shape, Values, check, definition
 from tests.sensitivity.shapes import BAG, EDGE, NODE, shapes

@@ -1,0 +1,106 @@
+"""The private choice of a threshold: j with probability proportional to t_j**-3 * e**-p_j, exactly.
+
+The penalty p_j is gamma times the number of units that t_j cuts. The sampler: every weight is
+enclosed between two decimals, and a uniform number is read as far as it takes to say where it lies.
+Privacy and the sampler: docs/proofs/clipping.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
+
+from sqlrs.noise.directed import beyond, directed
+from sqlrs.noise.randomness import RandomBits
+
+PRIOR_POWER = 3
+"""Thresholds far above the data would be as likely as the right one without a prior."""
+
+_FIRST_BITS = 128
+_FIRST_DIGITS = 42
+
+
+def choose_threshold(
+    thresholds: Sequence[int], penalties: Sequence[Fraction], bits: RandomBits
+) -> int:
+    """The place of the chosen threshold. The penalties are private, and so is the time it takes."""
+    uniform, length, digits = bits.bits(_FIRST_BITS), _FIRST_BITS, _FIRST_DIGITS
+    while (place := _decided(thresholds, penalties, uniform, length, digits)) is None:
+        uniform = uniform << length | bits.bits(length)
+        length, digits = 2 * length, 2 * digits
+    return place
+
+
+def enclosed_weights(
+    thresholds: Sequence[int], penalties: Sequence[Fraction], digits: int
+) -> tuple[list[Decimal], list[Decimal]]:
+    """Lower and upper bounds of all weights, up to one common factor."""
+    if not thresholds or len(thresholds) != len(penalties) or min(thresholds) < 1:
+        raise ValueError("each threshold is a whole number from 1 on and has one penalty")
+    # Only differences of penalties matter: so one weight at least is not tiny.
+    least = min(penalties)
+    down, up = directed(digits, ROUND_FLOOR), directed(digits, ROUND_CEILING)
+    # Far below the digits that the sum of all weights, at least t**-3, is known to.
+    unseen = 2 * digits + PRIOR_POWER * len(str(max(thresholds)))
+    known = {one: _power(one - least, digits, unseen) for one in set(penalties)}
+    below, above = [], []
+    for threshold, penalty in zip(thresholds, penalties, strict=True):
+        cube = Decimal(threshold**PRIOR_POWER)
+        low, high = known[penalty]
+        below.append(down.divide(low, cube))
+        above.append(up.divide(high, cube))
+    return below, above
+
+
+def _power(penalty: Fraction, digits: int, unseen: int) -> tuple[Decimal, Decimal]:
+    """Bounds of e**-penalty; a power below 10**-unseen need not be computed to be enclosed."""
+    if not penalty:
+        return Decimal(1), Decimal(1)
+    if penalty > 3 * unseen:
+        # e**3 > 10.
+        return Decimal(0), Decimal((0, (1,), -unseen))
+    down, up = directed(digits, ROUND_FLOOR), directed(digits, ROUND_CEILING)
+    numerator, denominator = Decimal(penalty.numerator), Decimal(penalty.denominator)
+    near, far = down.divide(numerator, denominator), up.divide(numerator, denominator)
+    # decimal rounds exp to the nearest whatever the context, so that its neighbours are bounds.
+    most = near.copy_negate().exp(up)
+    least = most if near == far else far.copy_negate().exp(down)
+    return beyond(least, down), beyond(most, up)
+
+
+def _decided(
+    thresholds: Sequence[int],
+    penalties: Sequence[Fraction],
+    uniform: int,
+    length: int,
+    digits: int,
+) -> int | None:
+    """The place where the uniform number in [uniform, uniform + 1) / 2**length lies, once clear.
+
+    It lies at j if the weights before j are at most that part of all weights, and those up to j are
+    more.
+    """
+    low, high = enclosed_weights(thresholds, penalties, digits)
+    down, up = directed(digits, ROUND_FLOOR), directed(digits, ROUND_CEILING)
+    all_low, all_high = _sum(low, down), _sum(high, up)
+    parts = Decimal(1 << length)
+    start = down.divide(down.multiply(Decimal(uniform), all_low), parts)
+    end = up.divide(up.multiply(Decimal(uniform + 1), all_high), parts)
+    before_high = upto_low = Decimal(0)
+    last = len(low) - 1
+    for place in range(last):
+        upto_low = down.add(upto_low, low[place])
+        if end <= upto_low:
+            return place
+        before_high = up.add(before_high, high[place])
+        if start < before_high:
+            return None
+    return last
+
+
+def _sum(values: Sequence[Decimal], context: Context) -> Decimal:
+    total = Decimal(0)
+    for value in values:
+        total = context.add(total, value)
+    return total

@@ -1,0 +1,268 @@
+"""The whole release of results with several owners: its exact privacy loss between neighbours.
+
+What is released is a threshold and a number of parts. The chance of threshold j is proportional to
+t_j^-3 e^(-gamma s_j), and of parts z then to e^(-epsilon_2 |z - n_j| / S_j): of all z the ratio is
+largest where it is e^(epsilon_2 |n_j - n'_j| / S_j). So the largest loss is a maximum over j.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from math import ceil
+
+import numpy as np
+import pytest
+
+from sqlrs.errors import UsageError
+from sqlrs.measures import Measure, OwnedResults, Signed
+from sqlrs.mechanisms import packing_solver
+from sqlrs.mechanisms.packed import PackedNumber, packed_number
+from sqlrs.mechanisms.packing_solver import CertifiedSums
+from sqlrs.mechanisms.vector_base import Summand
+from sqlrs.query import Constant, Variable
+from sqlrs.residuals.residual import Reading, Residuals
+from sqlrs.sensitivity import packing_scores
+from sqlrs.sensitivity.clipping import PARTS
+from sqlrs.sensitivity.packing import CutPacking
+from tests.noise.sources import SeededBits
+from tests.support.builders import INTEGER, TEXT, atom, query, table
+from tests.support.packings import Weights, hypergraphs, owned, without
+
+EDGE = table("edge", "src", "dst", keys=["src dst"])
+EDGES = query(atom(EDGE, "a", "b"))
+OWNERS = (Variable("a", INTEGER), Variable("b", INTEGER))
+EPSILON = Decimal(1)
+
+
+def summand(coefficient: int = 1) -> Summand:
+    return Summand(Signed(coefficient, EDGES, (), OWNERS), Residuals(EDGES, Reading()))
+
+
+def mechanism(*, strict: bool = False, largest: int = 4, **further: object) -> PackedNumber:
+    made = PackedNumber(summand(), (), EPSILON, strict, largest, 100)
+    return replace(made, **further)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class Given:
+    """Measurements that know the results already."""
+
+    results: OwnedResults
+
+    def owned_results(self, signed: Signed, residuals: Residuals, most: int) -> OwnedResults:
+        return self.results
+
+    def __getattr__(self, name: str) -> object:
+        raise AssertionError(f"{name} is not asked for")
+
+
+@dataclass(frozen=True)
+class Law:
+    """The logarithm of each threshold's chance, and the parts that the noise is added to."""
+
+    logs: tuple[Decimal, ...]
+    parts: tuple[int, ...]
+
+
+def law(
+    own: PackedNumber, weights: Weights, read: Callable[[Weights], OwnedResults] = owned
+) -> Law:
+    """As the mechanism itself would draw."""
+    sums = CertifiedSums(read(weights), 60)
+    times = packing_scores.gamma(Fraction(own.choice_epsilon), strict=own.strict)
+    found = list(own._penalties(sums.at, times))[::-1]
+    with localcontext(prec=40):
+        logs = [
+            -3 * Decimal(t).ln() - Decimal(p.own.numerator) / Decimal(p.own.denominator)
+            for t, p in zip(own.grid, found, strict=True)
+        ]
+        total = sum((log.exp() for log in logs), Decimal(0)).ln()
+        chances = tuple(log - total for log in logs)
+    return Law(chances, tuple(ceil(PARTS * sums.at(t)[0]) for t in own.grid))
+
+
+def loss(own: PackedNumber, one: Law, other: Law) -> Decimal:
+    """The largest logarithm of the ratio of two chances, either way."""
+    worst = Decimal(0)
+    with localcontext(prec=40):
+        for place, threshold in enumerate(own.grid):
+            chosen = abs(one.logs[place] - other.logs[place])
+            moved = abs(one.parts[place] - other.parts[place])
+            scale = packing_scores.moved_parts(threshold) / Fraction(own.noise.epsilon)
+            noise = Fraction(moved) / scale
+            worst = max(worst, chosen + Decimal(noise.numerator) / Decimal(noise.denominator))
+    return worst
+
+
+def worlds() -> list[Weights]:
+    """Graphs with loops and repetitions, some sets of three, and crowded ones."""
+    return [
+        *list(hypergraphs(3, 2, sizes=(1, 2)))[::7],
+        *list(hypergraphs(3, 1)),
+        {frozenset({0, 3}): 9, frozenset({1, 3}): 9, frozenset({2, 3}): 9},
+        {frozenset({0}): 2, frozenset({1}): 2, frozenset({0, 3}): 2, frozenset({1, 3}): 2},
+        {
+            frozenset({0}): 2,
+            frozenset({2}): 2,
+            frozenset({0, 1}): 2,
+            frozenset({1, 2}): 2,
+            frozenset({1, 3}): 2,
+        },
+    ]
+
+
+def neighbours(weights: Weights, *, strict: bool) -> Iterator[Weights]:
+    """Without one unit; strict: with another one in its place, whose results are of any kind."""
+    for unit in range(4):
+        less = without(weights, unit)
+        if less != weights:
+            yield less
+        if strict and less != weights:
+            for times in (1, 3):
+                yield {**less, frozenset({unit}): times}
+                yield {**less, frozenset({unit, (unit + 1) % 3}): times}
+
+
+def worst(own: PackedNumber, found: Sequence[Weights]) -> Decimal:
+    known: dict[frozenset[tuple[frozenset[int], int]], Law] = {}
+
+    def law_of(weights: Weights) -> Law:
+        key = frozenset(weights.items())
+        if key not in known:
+            known[key] = law(own, weights)
+        return known[key]
+
+    return max(
+        loss(own, law_of(weights), law_of(other))
+        for weights in found
+        for other in neighbours(weights, strict=own.strict)
+    )
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_no_output_tells_more_than_epsilon(strict: bool) -> None:
+    found = worst(mechanism(strict=strict), worlds()[:: 5 if strict else 2])
+    assert Decimal("0.6") < found <= EPSILON
+
+
+def test_one_threshold_needs_no_choice() -> None:
+    own = mechanism(largest=1)
+    assert own.grid == (1,) and own.noise.epsilon == EPSILON and not own.choice_epsilon
+    assert Decimal("0.9") < worst(own, worlds()[:40]) <= EPSILON
+
+
+# Controls: each of these mistakes must show as a loss beyond epsilon.
+
+
+def test_a_gamma_that_is_too_large_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packing_scores, "gamma", lambda epsilon, *, strict: 3 * epsilon)
+    assert worst(mechanism(), worlds()[-3:]) > EPSILON
+
+
+def test_a_forgotten_owner_is_caught() -> None:
+    star = {frozenset({0, u}): 1 for u in range(1, 9)}
+
+    def forgetting(weights: Weights) -> OwnedResults:
+        return owned({frozenset({max(own)}): w for own, w in weights.items()})
+
+    own = mechanism()
+    assert loss(own, law(own, star), law(own, {})) <= EPSILON
+    assert loss(own, law(own, star, forgetting), law(own, {}, forgetting)) > EPSILON
+
+
+LIES: list[Callable[[CutPacking], object]] = [
+    lambda cut: (np.zeros(len(cut.weights)), np.zeros(cut.units)),
+    lambda cut: (np.ones(len(cut.weights)), np.ones(cut.units)),
+    lambda cut: (np.full(len(cut.weights), np.nan), np.full(cut.units, np.inf)),
+]
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_a_solver_that_lies_costs_no_privacy(
+    lie: Callable[[CutPacking], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(packing_solver, "guess", lambda cut, way, deadline: lie(cut))
+    assert worst(mechanism(), worlds()[-20:]) <= EPSILON
+
+
+def test_a_bound_that_nobody_certified_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Believing the prices of a solver that lies where the unit is there, and only there."""
+
+    def lie(cut: CutPacking, way: object, deadline: object) -> object:
+        return np.zeros(len(cut.weights)), np.zeros(cut.units)
+
+    monkeypatch.setattr(packing_solver, "guess", lie)
+    monkeypatch.setattr(
+        CutPacking, "certified", lambda self, solution, prices: self.at_most(prices)
+    )
+    rest = {frozenset({u}): 3 for u in range(1, 9)}
+    more = {**rest, **{frozenset({0, u}): 3 for u in range(1, 9)}}
+    own = mechanism()
+    assert loss(own, law(own, more), law(own, rest)) > EPSILON
+
+
+def test_draws_are_near_the_clipped_sum() -> None:
+    weights = {frozenset({u, u + 1}): 3 for u in range(0, 200, 2)}
+    own = replace(mechanism(largest=2**40), epsilon=Decimal(100), coverage=Fraction(19, 20))
+    draw = own.measure(Given(owned(weights, 2)), (), [()])  # type: ignore[arg-type]
+    (noisy,) = draw(SeededBits(1))
+    # Never below, and each threshold above is an eighth as likely as the one before.
+    assert noisy.clipping is not None and noisy.clipping.threshold in (4, 8, 16)
+    assert abs(noisy.value - 300) < 10
+    assert noisy.error_bars is not None
+    assert noisy.error_bars.low <= 300 <= noisy.error_bars.high
+    (empty,) = own.measure(Given(owned({}, 2)), (), [()])(SeededBits(1))  # type: ignore[arg-type]
+    assert abs(empty.value) < 10
+
+
+def test_a_coefficient_is_part_of_what_a_unit_has() -> None:
+    weights = {frozenset({u, u + 1}): 3 for u in range(0, 200, 2)}
+    own = replace(mechanism(largest=2**40), summand=summand(5), epsilon=Decimal(500))
+    (noisy,) = own.measure(Given(owned(weights, 2)), (), [()])(SeededBits(1))  # type: ignore[arg-type]
+    assert abs(noisy.value - 1500) < 10
+    assert noisy.clipping is not None and noisy.clipping.threshold in (16, 32)
+
+
+def test_what_cannot_be_packed_is_refused() -> None:
+    common = {
+        "epsilon": EPSILON,
+        "strict": True,
+        "coverage": None,
+        "max_contribution": 2**40,
+        "max_owned_results": 10,
+        "packing_seconds": 10.0,
+    }
+    measure = Measure((summand().signed,))
+
+    def made(summands: Sequence[Summand], *, grouped: bool = False) -> PackedNumber:
+        return packed_number(measure, summands, grouped=grouped, **common)  # type: ignore[arg-type]
+
+    with pytest.raises(ValueError, match="without groups"):
+        made([summand()], grouped=True)
+    for wrong in ([summand(-1)], [summand(), summand(2)]):
+        with pytest.raises(ValueError, match="one sum"):
+            made(wrong)
+    assert made([summand()]).grid[-1] == 2**40
+    assert "packing" in made([summand()]).describe()
+
+
+def test_owners_are_variables_of_one_kind() -> None:
+    one = summand()
+    constant = Constant(5, INTEGER)
+    other = query(atom(table("t", "a", "b", types={"b": TEXT}), "a", "b"))
+    for signed in (
+        replace(one.signed, owners=()),
+        replace(one.signed, owners=(OWNERS[0], constant)),
+        Signed(1, other, (), (Variable("a", INTEGER), Variable("b", TEXT))),
+    ):
+        with pytest.raises(ValueError, match=r"owners|unit"):
+            mechanism(summand=Summand(signed, Residuals(signed.query, Reading())))
+
+
+def test_a_missing_solver_is_refused_before_the_charge(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "highspy", None)
+    with pytest.raises(UsageError, match=r"sqlrs\[lp\]"):
+        mechanism().prepare()
