@@ -12,6 +12,7 @@ DECLARE
   this_dataset CONSTANT text := {dataset};
   this_query CONSTANT text := {query}{written};
   this_noise CONSTANT text := {mechanism};
+  this_unit CONSTANT text := {unit};
   facts CONSTANT jsonb := {facts};
   changed text;
   charged record;
@@ -20,6 +21,9 @@ DECLARE
   public_values numeric[];
   bounds numeric[];
   told_rows jsonb;
+  told_clippings jsonb;
+  clipped record;
+  paid numeric := 0;
   this_ticket bigint;
   one jsonb;
   failed boolean := false;
@@ -32,14 +36,16 @@ BEGIN
     USING ERRCODE = '25000', HINT = 'SET TRANSACTION ISOLATION LEVEL READ COMMITTED at its beginning';
   END IF;
 {check_arguments}  IF {repeats} THEN
-    SELECT released.told INTO told_rows
+    SELECT released.told, protected.clippings INTO told_rows, told_clippings
     FROM sqlrs.releases AS release
     JOIN sqlrs.released_rows AS released ON released.ticket = release.ticket
+    LEFT JOIN sqlrs.released_units AS protected ON protected.ticket = release.ticket
     WHERE release.analyst = caller
       AND release.dataset = this_dataset
       AND release.query = this_query
       AND release.mechanism = this_noise
       AND release.epsilon = asked
+      AND coalesce(protected.unit, 'row') = this_unit
     ORDER BY release.ticket
     LIMIT 1;
   END IF;
@@ -67,29 +73,21 @@ SELECT
   ARRAY[{public}]::numeric[],
   sqlrs.changed({facts_at})
     $measure$ INTO STRICT measured, public_values, changed USING {arguments}facts;
-      IF (changed = '') IS NOT TRUE OR (jsonb_array_length(measured) <= {max_groups}) IS NOT TRUE THEN
+      IF (changed = '') IS NOT TRUE OR (jsonb_array_length({rows}) <= {max_groups}) IS NOT TRUE THEN
         RAISE EXCEPTION 'a table has changed since the charge';
       END IF;
-      bounds := ARRAY[{bounds}]::numeric[];
-      WITH noisy AS MATERIALIZED (
-        SELECT
-          told.place,
-          told.value -> 0 AS keys,
-          jsonb_build_array({noisy}) AS numbers
-        FROM jsonb_array_elements(measured) WITH ORDINALITY AS told (value, place)
-      )
-      SELECT coalesce(jsonb_agg(jsonb_build_array(noisy.keys, noisy.numbers) ORDER BY noisy.place), '[]')
-      INTO STRICT told_rows
-      FROM noisy;
-      INSERT INTO sqlrs.releases (
+{noisy}      INSERT INTO sqlrs.releases (
         at, analyst, dataset, query, mechanism, epsilon, answer, analyst_spent, dataset_spent
       )
       VALUES (
-        transaction_timestamp(), caller, this_dataset, this_query, this_noise, asked, jsonb_array_length(told_rows),
+        transaction_timestamp(), caller, this_dataset, this_query, this_noise, asked, {journaled},
         charged.analyst_spent, charged.dataset_spent
       )
       RETURNING releases.ticket INTO STRICT this_ticket;
       INSERT INTO sqlrs.released_rows (ticket, told) VALUES (this_ticket, told_rows);
+      IF this_unit <> 'row' THEN
+        INSERT INTO sqlrs.released_units (ticket, unit, clippings) VALUES (this_ticket, this_unit, told_clippings);
+      END IF;
       PERFORM sqlrs.await_durable(charged.place);
       -- An installation may have replaced functions since the first look.
       PERFORM sqlrs.check_call({edition}, asked, {least_epsilon});
@@ -105,8 +103,9 @@ SELECT
         HINT = 'the database failed, ran out of time or memory, or the query divides by zero, overflows '
           'or casts a value that does not fit; the data owner can find out which';
     END IF;
+    paid := asked;
   END IF;
-  FOR one IN
+{tell}  FOR one IN
     SELECT told.value FROM jsonb_array_elements(told_rows) WITH ORDINALITY AS told (value, place) ORDER BY told.place
   LOOP
 {outputs}

@@ -50,16 +50,24 @@ def install(
     private: options.Private = None,
     public: options.Public = None,
     key: options.Key = None,
+    unit: options.Units = None,
     config: options.ConfigFile = None,
     plan: options.Plan = None,
 ) -> None:
     """Write a private count into PostgreSQL as a function that analysts call from any client."""
-    from sqlrs.procedures import Grants, install_script, installable
+    from sqlrs.procedures import Grants, UnitDefinition, install_script, installable
     from sqlrs.procedures.calls import shown_call
     from sqlrs.procedures.install import install as run
 
     gathered = options.gather(
-        config=config, db=db, table=None, private=private, public=public, key=key, plan=plan
+        config=config,
+        db=db,
+        table=None,
+        private=private,
+        public=public,
+        key=key,
+        unit=unit,
+        plan=plan,
     )
     server = _postgres(gathered.db)
     with gathered.open() as database:
@@ -86,6 +94,8 @@ def install(
     run(server, definition, grants)
     print(f"installed: {shown_call(name, definition.call.names)}")
     print(f"epsilon from {definition.least_epsilon:f}, charged to dataset {definition.dataset}")
+    if isinstance(definition, UnitDefinition):
+        print(f"it protects units of {definition.unit.name}: {definition.mechanism}")
     _warn(server)
 
 

@@ -11,6 +11,9 @@ from dataclasses import dataclass
 ONE_NUMBER = (("answer", "numeric"), ("cost", "numeric"), ("mechanism", "text"))
 """What a function of one number returns."""
 
+ONE_CLIPPED_NUMBER = (*ONE_NUMBER, ("threshold", "numeric"), ("standard_error", "numeric"))
+"""And where it is about units."""
+
 
 @dataclass(frozen=True)
 class Call:

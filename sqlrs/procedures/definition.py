@@ -40,9 +40,10 @@ from sqlrs.sql.write import statement_of
 # Functions of the schema that are no query; tests compare the list with what is installed.
 RESERVED_NAMES = frozenset(
     """
-    await_durable budget can_change changed check_call coefficients counter exponential_coin fold
-    grant_budget grow history horizon integer_below laplace noise random_word recorded_units
-    restore_spent smoothness_ratio spend spent_units table_facts turning_point weights whole_power
+    await_durable budget can_change changed check_call choose_threshold clipped_numbers coefficients
+    counter exponential_coin fold grant_budget grow history horizon integer_below laplace
+    negative_exponential noise random_word recorded_units restore_spent smoothness_ratio spend
+    spent_units table_facts turning_point weights whole_power
     """.split()  # noqa: SIM905 - so many words are best read as text
 )
 
@@ -98,8 +99,7 @@ class Definition:
         """
         check_function_name(name)
         check_name(Kind.DATASET, dataset)
-        if not dialect_named(catalog.dialect).holds_functions:
-            raise UsageError("functions are installed into PostgreSQL", hint="--db postgresql://…")
+        check_catalog(catalog)
         settings = settings or Settings()
         call = Call(parameter_types(parameters))
         compiled = Compiled.of(sql, catalog, settings, parameters=call.parameters)
@@ -160,6 +160,17 @@ def check_function_name(name: str) -> None:
         )
     if name in RESERVED_NAMES:
         raise UsageError(f"{name} is the name of a function that every installation has")
+
+
+def check_catalog(catalog: Catalog, *, units: bool = False) -> None:
+    """Refuse a database without functions, and a unit where the function protects single rows."""
+    if not dialect_named(catalog.dialect).holds_functions:
+        raise UsageError("functions are installed into PostgreSQL", hint="--db postgresql://…")
+    if catalog.unit is not None and not units:
+        raise UsageError(
+            f"this function protects single rows, not units of {catalog.unit.name}",
+            hint="sqlrs.procedures.installable finds the kind of function that does",
+        )
 
 
 def _measure(

@@ -11,9 +11,8 @@ import psycopg
 from psycopg.rows import TupleRow
 
 from sqlrs.errors import EngineFailed, SqlrsError, UsageError
-from sqlrs.procedures.definition import Definition, check_function_name
-from sqlrs.procedures.render import Grants, drop_query_script, install_script
-from sqlrs.procedures.table_definition import TableDefinition
+from sqlrs.procedures.definition import check_function_name
+from sqlrs.procedures.render import AnyDefinition, Grants, drop_query_script, install_script
 from sqlrs.templates import template
 
 # Raised by sql_templates/procedures/check_roles.sql and upgrade.sql.
@@ -54,7 +53,7 @@ class Balance:
     recorded: Decimal
 
 
-def install(url: str, definition: Definition | TableDefinition, grants: Grants) -> None:
+def install(url: str, definition: AnyDefinition, grants: Grants) -> None:
     """Run the script of a definition; it refuses a role that has another way to the data."""
     script = install_script(definition, grants)
     with connected(url) as connection:

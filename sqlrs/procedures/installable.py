@@ -1,4 +1,4 @@
-"""One count as a function of its own kind, what is more than that as one that returns a table."""
+"""Which kind of function a text becomes: a count, a table, or an answer about units."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from sqlrs.noise import DEFAULT_SHAPE
 from sqlrs.procedures.definition import Definition
 from sqlrs.procedures.facts import Keys
 from sqlrs.procedures.table_definition import TableDefinition
+from sqlrs.procedures.unit_definition import UnitDefinition
 from sqlrs.settings import Settings
 
 
@@ -25,11 +26,22 @@ def installable(
     settings: Settings | None = None,
     declared_keys: Keys | None = None,
     parameters: Sequence[str] = (),
-) -> Definition | TableDefinition:
+) -> Definition | TableDefinition | UnitDefinition:
     """Compile a text for installation, or refuse it; see ``Definition.of``.
 
-    ``shape`` is that of a count's noise; the noise of a table has none.
+    ``shape`` is that of a count's noise; the noise of a table and of units has none.
     """
+    if catalog.unit is not None:
+        return UnitDefinition.of(
+            sql,
+            catalog,
+            name=name,
+            dataset=dataset,
+            repeats=repeats,
+            settings=settings,
+            declared_keys=declared_keys,
+            parameters=parameters,
+        )
     try:
         return Definition.of(
             sql,

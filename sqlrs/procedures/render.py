@@ -14,13 +14,17 @@ from sqlrs.procedures.definition import RESERVED_NAMES, Definition
 from sqlrs.procedures.schema_parts import MIGRATIONS, OBJECTS, edition
 from sqlrs.procedures.table_definition import TableDefinition
 from sqlrs.procedures.table_script import table_parts
+from sqlrs.procedures.unit_definition import UnitDefinition
+from sqlrs.procedures.unit_script import unit_parts
 from sqlrs.refusals import refusal
 from sqlrs.templates import template
+from sqlrs.units import ROW
 
 DEFAULT_OWNER = "sqlrs_owner"
 
 # What analysts call beside the counts themselves.
 _FOR_ANALYSTS = frozenset({"budget", "history"})
+AnyDefinition = Definition | TableDefinition | UnitDefinition
 _QUOTES = ("$sqlrs$", "$measure$", "$groups$")
 
 
@@ -34,7 +38,7 @@ class Grants:
     dataset_budget: Decimal | None = None
 
 
-def install_script(definition: Definition | TableDefinition, grants: Grants) -> str:
+def install_script(definition: AnyDefinition, grants: Grants) -> str:
     """The whole script, for one transaction: it may be run again, and never touches a balance."""
     owner = Identifier(grants.owner)
     parts = [
@@ -86,6 +90,9 @@ def install_script(definition: Definition | TableDefinition, grants: Grants) -> 
             repeats=Literal(definition.repeats),
             edition=Literal(edition()),
         ),
+        _filled(
+            "record_unit", dataset=Literal(definition.dataset), unit=Literal(_unit(definition))
+        ),
         _text("lock_down"),
         *(
             _filled("grant_execute", role=Identifier(role), function=Identifier(definition.name))
@@ -115,7 +122,7 @@ def _upgrade() -> str:
     )
 
 
-def _function(definition: Definition | TableDefinition) -> Iterable[str]:
+def _function(definition: AnyDefinition) -> Iterable[str]:
     """The function; for the keys of a table there is a view while PostgreSQL reads their types."""
     common: dict[str, Composable] = {
         "function": Identifier(definition.name),
@@ -140,7 +147,11 @@ def _function(definition: Definition | TableDefinition) -> Iterable[str]:
         return
     if definition.keys is not None:
         yield _filled("key_types", keys=SQL(definition.keys.sql(dialect="postgres")))
-    yield _quoted(_filled("table", **common, **table_parts(definition)))
+    if isinstance(definition, TableDefinition):
+        own = table_parts(definition)
+    else:
+        own = unit_parts(definition)
+    yield _quoted(_filled("table", **common, **own))
     if definition.keys is not None:
         yield "DROP VIEW sqlrs.key_types;"
 
@@ -171,7 +182,7 @@ def _count_parts(definition: Definition) -> dict[str, Composable]:
     return {"noisy": noisy}
 
 
-def _measure(definition: Definition | TableDefinition) -> Composable:
+def _measure(definition: AnyDefinition) -> Composable:
     return SQL(definition.measure.sql(dialect="postgres", pretty=True))
 
 
@@ -183,12 +194,16 @@ def _quoted(created: str) -> str:
     return created
 
 
-def _types(definition: Definition | TableDefinition) -> Iterable[str]:
-    if definition.call.parameters:
-        measure = _measure(definition)
-        yield _filled(
-            "check_types", types=SQL(", ".join(definition.call.parameters)), measure=measure
-        )
+def _types(definition: AnyDefinition) -> Iterable[str]:
+    """PostgreSQL reads the statement of what takes parameters, or is not made of plain counts."""
+    parameters = definition.call.parameters
+    if parameters or isinstance(definition, UnitDefinition):
+        types = f" ({', '.join(parameters)})" if parameters else ""
+        yield _filled("check_types", types=SQL(types), measure=_measure(definition))
+
+
+def _unit(definition: AnyDefinition) -> str:
+    return definition.unit.name if isinstance(definition, UnitDefinition) else ROW
 
 
 def _arguments(call: Call) -> Composable:
@@ -198,9 +213,7 @@ def _arguments(call: Call) -> Composable:
     return _part("check_arguments", lengths=SQL(call.lengths))
 
 
-def _checked(
-    name: str, definition: Definition | TableDefinition, grants: Grants, **parts: Composable
-) -> str:
+def _checked(name: str, definition: AnyDefinition, grants: Grants, **parts: Composable) -> str:
     """A check of roles: nobody who is served, or not meant, has a way to the private tables."""
     private = [table for table in definition.tables if table.private]
     return _filled(
@@ -212,7 +225,7 @@ def _checked(
     )
 
 
-def _budgets(definition: Definition | TableDefinition, grants: Grants) -> Iterable[str]:
+def _budgets(definition: AnyDefinition, grants: Grants) -> Iterable[str]:
     caps = [(Kind.ANALYST, role, grants.budget) for role in grants.roles]
     caps.append((Kind.DATASET, definition.dataset, grants.dataset_budget))
     for kind, name, cap in caps:

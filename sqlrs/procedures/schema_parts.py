@@ -9,7 +9,7 @@ from sqlrs.templates import template
 
 # The steps to the newest version of the tables, in sql_templates/procedures/migrations. A new
 # version is one more file of statements in PL/pgSQL; a file that was released is never changed.
-MIGRATIONS = ("1_tables", "2_counters", "3_version", "4_released_rows")
+MIGRATIONS = ("1_tables", "2_counters", "3_version", "4_released_rows", "5_units")
 
 # In an order in which each object finds those it needs.
 OBJECTS = (
@@ -38,6 +38,9 @@ OBJECTS = (
     "integer_below",
     "exponential_coin",
     "laplace",
+    "negative_exponential",
+    "choose_threshold",
+    "clipped_numbers",
 )
 # Further texts that functions are made of.
 _OTHERS = (
@@ -48,6 +51,10 @@ _OTHERS = (
     "procedures/check_arguments",
     "procedures/smooth_noise",
     "procedures/constant_noise",
+    "procedures/table_noise",
+    "procedures/clipped_noise",
+    "procedures/clipped_measure",
+    "procedures/tell_clippings",
 )
 
 

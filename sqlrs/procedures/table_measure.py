@@ -14,7 +14,8 @@ from sqlrs.measures import Aggregation, Asked, Measure
 from sqlrs.mechanisms.vector_base import Summand
 from sqlrs.planning.by_group import by_group
 from sqlrs.query import Variable
-from sqlrs.sql.grouped import domain_sizes, grouped_totals, numbered_domain
+from sqlrs.sql.grouped import domain_sizes, grouped_totals
+from sqlrs.sql.locating import numbered_domain
 from sqlrs.trees.build import number
 from sqlrs.trees.identifiers import column, identifier
 
@@ -22,19 +23,27 @@ _DIALECT = "postgres"
 
 
 def measured_rows(
-    aggregation: Aggregation, found: Mapping[Asked, tuple[Summand, ...]], plan: str
+    aggregation: Aggregation,
+    found: Mapping[Asked, tuple[Summand, ...]],
+    plan: str,
+    *,
+    with_ordinals: bool = False,
 ) -> exp.Select:
-    """The statement of all true numbers; private."""
+    """The statement of all true numbers; private. ``with_ordinals``: rows have those of the group.
+
+    The ordinals come third, as an array.
+    """
     ordinals = [f"o{place}" for place, _ in enumerate(aggregation.domains)]
     terms = [(m, s) for m in aggregation.measures for s in found[aggregation.domains, m]]
     totals = [_totals(summand, aggregation, plan) for _, summand in terms]
     sums = [_sum(measure, terms) for measure in aggregation.measures]
-    row = _array([column("keys", "g"), _array(sums)])
+    parts: list[exp.Expr] = [column("keys", "g"), array_of(sums)]
+    if with_ordinals:
+        parts.append(array_of([column(name, "g") for name in ordinals]))
+    row = array_of(parts)
     order = [exp.Ordered(this=column(name, "g"), nulls_first=False) for name in ordinals]
     listed = exp.Order(this=row, expressions=order) if order else row
-    rows = exp.Anonymous(this="jsonb_agg", expressions=[listed])
-    nothing = exp.cast(exp.Literal.string("[]"), "jsonb")
-    select = exp.Select(expressions=[exp.Coalesce(this=rows, expressions=[nothing])])
+    select = exp.Select(expressions=[all_of(listed)])
     select.set("from_", exp.From(this=_named(_groups(aggregation), "g")))
     for place, total in enumerate(totals):
         name = f"t{place}"
@@ -77,7 +86,7 @@ def _groups(aggregation: Aggregation) -> exp.Select:
                 exp.alias_(column("ordinal", f"d{place}"), f"o{place}")
                 for place, _ in enumerate(aggregation.domains)
             ),
-            exp.alias_(_array(keys), "keys"),
+            exp.alias_(array_of(keys), "keys"),
         ]
     )
     return _over_domains(select, aggregation)
@@ -116,7 +125,15 @@ def _sum(measure: Measure, terms: Sequence[tuple[Measure, Summand]]) -> exp.Expr
     return reduce(lambda a, b: exp.Add(this=a, expression=b), parts)
 
 
-def _array(values: Sequence[exp.Expr]) -> exp.Anonymous:
+def all_of(row: exp.Expr) -> exp.Expression:
+    """All rows as one array."""
+    rows = exp.Anonymous(this="jsonb_agg", expressions=[row])
+    nothing = exp.cast(exp.Literal.string("[]"), "jsonb")
+    return exp.Coalesce(this=rows, expressions=[nothing])
+
+
+def array_of(values: Sequence[exp.Expr]) -> exp.Anonymous:
+    """Some values as one array."""
     return exp.Anonymous(this="jsonb_build_array", expressions=list(values))
 
 

@@ -6,7 +6,10 @@ from collections.abc import Iterable
 
 from psycopg.sql import SQL, Composable, Identifier, Literal
 
-from sqlrs.procedures.table_definition import FactoredBound, Shown, TableDefinition
+from sqlrs.procedures.shown_columns import Shown
+from sqlrs.procedures.table_definition import FactoredBound, TableDefinition
+from sqlrs.templates import template
+from sqlrs.units import ROW
 
 _DIALECT = "postgres"
 
@@ -17,26 +20,33 @@ def table_parts(definition: TableDefinition) -> dict[str, Composable]:
     shown = definition.shown
     shared = len(definition.bounds) * definition.moves
     return {
-        "returns": SQL(", ").join(map(_returned, shown)),
-        "columns": _lines(f"  returned_{i} ALIAS FOR ${first + i};" for i, _ in enumerate(shown)),
+        "returns": SQL(", ").join(map(returned_column, shown)),
+        "columns": lines(f"  returned_{i} ALIAS FOR ${first + i};" for i, _ in enumerate(shown)),
         "groups": SQL(definition.groups.sql(dialect=_DIALECT, pretty=True)),
         "max_groups": Literal(definition.max_groups),
         "public": SQL(", ").join(
             SQL("({})").format(SQL(one.sql(dialect=_DIALECT, pretty=True)))
             for one in definition.public
         ),
-        "bounds": SQL(", ").join(_bound(one, shared) for one in definition.bounds),
-        "noisy": SQL(", ").join(map(_noisy, range(len(definition.bounds)))),
-        "outputs": _lines(f"    returned_{i} := {_value(one)};" for i, one in enumerate(shown)),
+        "unit": Literal(ROW),
+        "rows": SQL("measured"),
+        "noisy": SQL(template("procedures/table_noise.sql")).format(
+            bounds=SQL(", ").join(_bound(one, shared) for one in definition.bounds),
+            noisy=SQL(", ").join(map(_noisy, range(len(definition.bounds)))),
+        ),
+        "journaled": SQL("jsonb_array_length(told_rows)"),
+        "tell": SQL(""),
+        "outputs": lines(f"    returned_{i} := {shown_value(one)};" for i, one in enumerate(shown)),
     }
 
 
-def _returned(one: Shown) -> Composable:
+def returned_column(one: Shown) -> Composable:
+    """A column with its type."""
     kind = SQL("sqlrs.key_types.{}%TYPE").format(Identifier(f"k{one.place}"))
     return SQL("{} {}").format(Identifier(one.name), kind if one.is_key else SQL("numeric"))
 
 
-def _value(one: Shown) -> str:
+def shown_value(one: Shown) -> str:
     """The text of a key, which takes on the column's type, or a number times its unit."""
     if one.unit is None:
         return f"one -> 0 ->> {one.place}"
@@ -71,5 +81,6 @@ def _term(term: FactoredBound) -> Composable:
     )
 
 
-def _lines(lines: Iterable[str]) -> Composable:
-    return SQL("\n".join(lines))
+def lines(texts: Iterable[str]) -> Composable:
+    """Some lines of a function, made of names of our own."""
+    return SQL("\n".join(texts))

@@ -15,6 +15,7 @@ from psycopg import sql
 from sqlrs.database import connect
 from sqlrs.procedures import Definition, Grants, TableDefinition, installable
 from sqlrs.procedures.install import install
+from sqlrs.procedures.render import AnyDefinition
 from tests.support.postgres_server import PostgresServer
 
 Connection = psycopg.Connection[tuple[Any, ...]]
@@ -74,9 +75,7 @@ class Desk:
         assert isinstance(definition, Definition)
         return definition
 
-    def define_any(
-        self, statement: str = TRIANGLES, **options: Any
-    ) -> Definition | TableDefinition:
+    def define_any(self, statement: str = TRIANGLES, **options: Any) -> AnyDefinition:
         """The definition of a function over the tables as they are."""
         public = options.pop("public", ())
         with connect(self.url, public=public) as database:
@@ -113,7 +112,7 @@ class Desk:
 
     def install_defined(
         self,
-        definition: Definition | TableDefinition,
+        definition: AnyDefinition,
         roles: Iterable[str],
         budget: str | None,
         dataset_budget: str | None,
