@@ -14,6 +14,7 @@ BENCHMARKS = {
     "shapes": [],
     "comparisons": [],
     "groups": [],
+    "persons": [],
     "scale": [],
 }
 

@@ -33,6 +33,7 @@ from sqlglot import exp
 
 import sqlrs
 from benchmarks.common import geometric_mean, write_results
+from sqlrs.before_charge import Groups, mechanisms_of
 from sqlrs.compiled import CompiledStatement
 from sqlrs.engines.base import Opened, Row
 from sqlrs.epsilon import shared_evenly
@@ -44,7 +45,6 @@ from sqlrs.mechanisms.vector_constant import ConstantVector, FixedBound
 from sqlrs.mechanisms.vector_general import GeneralVector
 from sqlrs.mechanisms.vector_smooth import ParallelVector, SingleNumber
 from sqlrs.noise import Laplace
-from sqlrs.release import Groups, mechanisms_of
 
 GENERATOR = "tpchgen-cli"
 KEPT = Path(__file__).parents[1] / "build"
@@ -285,23 +285,23 @@ def best(work: Callable[[], object]) -> float:
     return min(found)
 
 
-def tables(scale: str) -> Path:
-    """A DuckDB file with the tables of TPC-H, generated once."""
-    path = KEPT / f"tpch-{scale}.db"
+def tables(scale: str, wanted: Iterable[str] = tuple(KEYS), called: str = "tpch") -> Path:
+    """A DuckDB file with tables of TPC-H, generated once."""
+    path = KEPT / f"{called}-{scale}.db"
     if path.exists():
         return path
     program = shutil.which(GENERATOR, path=str(Path(sys.executable).parent))
     if program is None:
         raise SystemExit(f"this benchmark needs {GENERATOR}: pip install {GENERATOR}")
-    folder = KEPT / f"tpch-{scale}"
-    names = ",".join(KEYS)
+    folder = KEPT / f"{called}-{scale}"
+    names = ",".join(wanted)
     subprocess.run(
         [program, "parquet", "-s", scale, "--tables", names, "--output-dir", folder], check=True
     )
     half = path.with_suffix(".part")
     half.unlink(missing_ok=True)
     with duckdb.connect(str(half)) as connection:
-        for name in KEYS:
+        for name in wanted:
             source = exp.func("read_parquet", exp.Literal.string(str(folder / f"{name}.parquet")))
             select = exp.select("*").from_(source)
             create = exp.Create(this=exp.to_table(name), kind="TABLE", expression=select)

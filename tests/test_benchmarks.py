@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import graphs, groups, table1
+import sqlrs
+from benchmarks import graphs, groups, persons, table1
 from benchmarks.__main__ import BENCHMARKS
+from benchmarks.common import collaboration_graph, write_graph
 
 
 @pytest.mark.parametrize("name", BENCHMARKS)
@@ -62,3 +64,23 @@ def test_grouped_answers_are_timed_and_their_noise_is_that_of_the_release(
     assert parallel.alone_error > parallel.relative_error > parallel.floor > 0
     assert constant.private > 0 and constant.plain > 0
     assert "| 25 | laplace |" in groups.table([constant, parallel])
+
+
+def test_nodes_of_a_graph_are_protected_with_less_error_than_r2t(tmp_path: Path) -> None:
+    pytest.importorskip("highspy")
+    path = write_graph(tmp_path / "graph.txt", sorted(set(collaboration_graph(6_000, seed=2))))
+    with sqlrs.connect(tables={"edge": path}, keys=persons.EDGES) as database:
+        sql = persons.PATTERNS["edges"]
+        cell = persons.measure_pattern("made", "edges", sql, database)
+    assert cell.answer > 1000
+    assert cell.gain > 3 and cell.strict_median >= cell.median / 2
+    assert "| made | edges |" in persons.graph_table([cell])
+
+
+def test_without_graphs_their_part_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SQLRS_GRAPHS", str(tmp_path))
+    with persons.graphs() as found:
+        assert not found
+    assert "left out" in capsys.readouterr().err
