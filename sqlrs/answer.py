@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any
+
+from sqlrs.units import ROW
 
 
 @dataclass(frozen=True)
@@ -18,11 +22,61 @@ class Interval:
 
 
 @dataclass(frozen=True)
+class Clipping:
+    """How much of one unit could enter a number: public once it is chosen, so it costs nothing.
+
+    A unit that contributes more than ``threshold`` was cut to that; not ``cut``: by the query alone
+    no unit can. ``standard_error`` is that of the noise; what the cut took away is not in it.
+    """
+
+    threshold: Fraction
+    standard_error: float
+    cut: bool = True
+
+    def to_record(self) -> dict[str, str | float | bool]:
+        """The public facts, for JSON."""
+        return {
+            "threshold": str(self.threshold),
+            "standard_error": self.standard_error,
+            "cut": self.cut,
+        }
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Clipping:
+        """What ``to_record`` wrote."""
+        return cls(Fraction(record["threshold"]), record["standard_error"], record["cut"])
+
+    def __str__(self) -> str:
+        error = f"standard error {_short(self.standard_error)}"
+        exact = self.threshold.denominator == 1
+        most = str(self.threshold) if exact else _short(float(self.threshold))
+        return f"units above {most} were cut to {most}; {error}" if self.cut else error
+
+
+def _short(value: float) -> str:
+    """Three digits, or all of those before the point."""
+    return f"{value:.3g}" if value < 1000 else f"{value:.0f}"
+
+
+def unit_notes(protects: str, clippings: Sequence[Clipping]) -> tuple[str, ...]:
+    """Who is protected and how much of one unit could enter each aggregate, in words."""
+    if protects == ROW:
+        return ()
+    several = len(clippings) > 1
+    cuts = (
+        f"aggregate {place}: {one}" if several else str(one)
+        for place, one in enumerate(clippings, 1)
+    )
+    return (f"one unit of {protects} is protected, with all its rows", *cuts)
+
+
+@dataclass(frozen=True)
 class Answer:
     """A released count. ``epsilon`` is everything that was charged for it.
 
     ``repeated``: the same was asked before, so this is the recorded answer, free of charge and
-    without fresh noise. ``epsilon`` is then what it cost the first time.
+    without fresh noise. ``epsilon`` is then what it cost the first time. ``protects``: one row of a
+    private table, or all rows of one unit, by the unit's name; of these ``clipping`` says more.
     """
 
     value: int
@@ -30,6 +84,13 @@ class Answer:
     mechanism: str
     error_bars: Interval | None = None
     repeated: bool = field(default=False, compare=False)
+    protects: str = ROW
+    clipping: Clipping | None = None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Who is protected and how much of one unit could enter, in words; nothing for rows."""
+        return unit_notes(self.protects, () if self.clipping is None else (self.clipping,))
 
     def to_json(self) -> str:
         """The public answer as JSON."""
@@ -42,6 +103,8 @@ class Answer:
                 "error_bars": bars
                 and {"low": bars.low, "high": bars.high, "coverage": str(bars.coverage)},
                 "repeated": self.repeated,
+                "protects": self.protects,
+                "clipping": self.clipping and self.clipping.to_record(),
             }
         )
 
@@ -55,4 +118,7 @@ class Answer:
             epsilon=Decimal(record["epsilon"]),
             mechanism=record["mechanism"],
             error_bars=bars and Interval(bars["low"], bars["high"], Fraction(bars["coverage"])),
+            # Answers that were recorded before units could be declared say nothing of these.
+            protects=record.get("protects", ROW),
+            clipping=(clipping := record.get("clipping")) and Clipping.from_record(clipping),
         )

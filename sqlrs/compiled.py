@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import cast
 
 from sqlglot import exp
 
@@ -23,6 +24,7 @@ from sqlrs.residuals.residual import Residuals
 from sqlrs.settings import Settings
 from sqlrs.sql.grouped_text import domain_text, key_text, query_text
 from sqlrs.sql.plain import plain
+from sqlrs.units import Unit
 
 # What is refused of a single count and may be answered as a statement.
 MORE_THAN_A_COUNT = frozenset(
@@ -90,12 +92,14 @@ class Compiled:
 class CompiledStatement:
     """A statement whose measures are ready to be charged and measured.
 
-    ``asked`` holds each measure that is released, once, with the residuals of its terms.
+    ``asked`` holds each measure that is released, once, with the residuals of its terms. ``unit``:
+    who is protected, None for single rows.
     """
 
     statement: CutStatement
     asked: Mapping[Asked, tuple[Summand, ...]]
     canonical: str
+    unit: Unit | None = None
 
     @classmethod
     def of(
@@ -115,7 +119,7 @@ class CompiledStatement:
                 for asked in wanted
             }
             texts = [_text(one, found, catalog.dialect) for one in statement.aggregations]
-        return cls(statement, found, "; ".join(texts))
+        return cls(statement, found, "; ".join(texts), catalog.unit)
 
     @property
     def queries(self) -> tuple[Query, ...]:
@@ -129,7 +133,14 @@ class CompiledStatement:
         )
         public = (table for table in catalog.tables if table.identity in names)
         read = (table for query in self.queries for table in query.tables)
-        return frozenset((*public, *read, *self.statement.public))
+        inside = (
+            table
+            for one in self.statement.aggregations
+            for measure in one.measures
+            if measure.per_unit is not None
+            for table in measure.per_unit.tables
+        )
+        return frozenset((*public, *read, *inside, *self.statement.public))
 
     def same(self, catalog: Catalog, *, sql: str, settings: Settings) -> bool:
         """Whether the text, by another catalog, compiles to the same measures."""
@@ -151,7 +162,12 @@ def compiled_text(
     as_rows: bool = False,
     parameters: tuple[str, ...] = (),
 ) -> Compiled | Contradiction | CompiledStatement:
-    """One count as such, and what is more than that as a statement; or a refusal."""
+    """One count as such, and what is more than that as a statement; or a refusal.
+
+    Where units are protected, all are statements: what one contributes is limited there.
+    """
+    if catalog.unit is not None:
+        return CompiledStatement.of(sql, catalog, settings, parameters)
     try:
         return Compiled.of(sql, catalog, settings, as_rows=as_rows, parameters=parameters)
     except QueryRefused as error:
@@ -170,9 +186,12 @@ def _text(
         terms = []
         for one in found[asked]:
             text = query_text(one.residuals.query, dialect)
-            keys = ", ".join(key_text(key, one.signed.query, dialect) for key in one.signed.keys)
+            named = (*one.signed.keys, *one.signed.owners)
+            keys = ", ".join(key_text(key, one.signed.query, dialect) for key in named)
             by = f" BY {keys}" if keys else ""
             terms.append(f"{one.signed.coefficient:+d} ({text}{by})")
+        if (per_unit := asked[1].per_unit) is not None:
+            terms.append(f"({cast(exp.Expr, per_unit.select).sql(dialect=dialect)})")
         sums.append(f"{asked[1].unit} * ({' '.join(terms) or 0})")
     each = f" FOR EACH {' AND '.join(domains)}" if domains else ""
     return ", ".join(sums) + each

@@ -18,6 +18,7 @@ from sqlrs.engines.open import TYPES, open_engine
 from sqlrs.engines.owner_values import typed_bounds, typed_domains
 from sqlrs.errors import QueryRefused, UsageError
 from sqlrs.inputs import arguments
+from sqlrs.inputs.said_owners import SaidOwner, owners_by_table, rows_by_table, unit_name
 from sqlrs.inputs.said_values import SaidBounds, SaidDomain, said_bounds_of, said_domains
 from sqlrs.inputs.signatures import Signature, signatures
 from sqlrs.ledger import Ledger, MemoryLedger
@@ -30,11 +31,13 @@ from sqlrs.owner.statements import Statement, statements
 from sqlrs.release import release, release_table
 from sqlrs.settings import Number, Request, Settings
 from sqlrs.table_answer import TableAnswer
+from sqlrs.unit_declaration import with_unit
 
 _LEDGER_STEPS = ("repeat", "reserve", "settle", "fail", "remaining")
 
 Domain = SaidDomain | str | Sequence[Value] | Mapping[str, Value]
 Keys = Mapping[str, Sequence[str] | Sequence[Sequence[str]]]
+Owners = str | SaidOwner | Sequence[str | SaidOwner]
 
 
 def connect(
@@ -47,6 +50,9 @@ def connect(
     types: Mapping[str, Declared] | None = None,
     graphs: Mapping[str, str] | None = None,
     rows_per_unit: Mapping[str, int] | None = None,
+    unit: str | None = None,
+    owners: Mapping[str, Owners] | None = None,
+    max_rows: Mapping[str, int] | None = None,
     domains: Mapping[str, Domain] | None = None,
     bounds: Mapping[str, SaidBounds | Sequence[Number]] | None = None,
     functions: Mapping[str, str | Signature] | None = None,
@@ -72,6 +78,13 @@ def connect(
     ``"directed"`` or ``"undirected"``. ``rows_per_unit`` says of a table how many of its rows one
     protected unit may have. ``schema_only`` reads no row, and answers nothing that needs one.
 
+    ``unit`` protects more than a row: one person, say, with everything that it owns. It names the
+    column of the ids, ``"patient.id"``, or is a word where no table lists the units. ``owners``
+    maps a table to the column that holds the id, ``{"visit": "patient"}``, to several,
+    ``{"edge": ["src", "dst"]}``, or to columns that hold the key of a table that has an owner,
+    ``{"lineitem": "l_orderkey -> orders"}``; what is left out is found by the foreign keys. At most
+    ``max_rows`` rows of a unit are used of a table, ``{"visit": 20}``.
+
     ``domains`` says which values a column has, where answers are grouped by it: a list, ``{"from":
     0, "to": 120}``, or a column of a public table, ``"ward.name"``. ``bounds`` says between which
     numbers a column is summed, ``[0, 5000]``; for floating point with the step to which it is
@@ -88,6 +101,10 @@ def connect(
     declared = {} if keys is None else arguments.keys(keys)
     said_of_values = {} if domains is None else said_domains(domains)
     said_for_sums = {} if bounds is None else said_bounds_of(bounds)
+    unit = arguments.optional(unit_name, "unit", unit)
+    said_owners = {} if owners is None else owners_by_table("owners", owners)
+    most_rows = {} if max_rows is None else rows_by_table("max_rows", max_rows)
+    _check_unit(unit, rows_per_unit, said_owners, most_rows)
     vouched = {} if functions is None else signatures("functions", functions)
     ledger = MemoryLedger() if ledger is None else _checked_ledger(ledger)
     settings = Settings() if settings is None else _checked_settings(settings)
@@ -114,6 +131,8 @@ def connect(
             domains=typed_domains(found_catalog, said_of_values),
             bounds=typed_bounds(found_catalog, said_for_sums),
         )
+        if unit is not None:
+            catalog = with_unit(catalog, unit, said_owners, most_rows)
         if vouched:
             with engine.snapshot() as snapshot:
                 found = declared_functions(snapshot, catalog, vouched, TYPES[engine.dialect])
@@ -194,6 +213,7 @@ class Database:
         sql: str,
         epsilon: Number,
         *,
+        mechanism: str = DEFAULT,
         error_bars: Number | None = None,
         analyst: str | None = None,
         progress: Progress | None = None,
@@ -207,6 +227,7 @@ class Database:
             Request(
                 sql=sql,
                 epsilon=epsilon,
+                mechanism=mechanism,
                 error_bars=error_bars,
                 analyst=self.analyst if analyst is None else analyst,
                 dataset=self.dataset,
@@ -305,6 +326,19 @@ class Database:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def _check_unit(unit: str | None, rows_per_unit: object, *others: Mapping[str, object]) -> None:
+    if unit is None and any(others):
+        raise UsageError(
+            "owners and max_rows are about a unit, and none is declared",
+            hint='name the column of its ids: unit="patient.id", --unit patient.id',
+        )
+    if unit is not None and rows_per_unit:
+        raise UsageError(
+            "rows_per_unit says how many rows a unit has, but a unit is declared with all its rows",
+            hint="leave out rows_per_unit; max_rows limits how many rows of a unit are used",
+        )
 
 
 def _checked_ledger(given: Ledger) -> Ledger:

@@ -8,39 +8,36 @@ After it every failure is one error, whose text does not depend on the data.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
 from decimal import Decimal
 from functools import partial, reduce
-from math import prod
 from typing import TypeVar
 
-from sqlrs.answer import Answer, Interval
+from sqlrs.answer import Answer, Interval, unit_notes
+from sqlrs.before_charge import Groups, dry_run
 from sqlrs.catalog import Catalog
 from sqlrs.compiled import Compiled, CompiledStatement, compiled_text
 from sqlrs.compiler.simplify import Contradiction
 from sqlrs.engines import released_json
-from sqlrs.engines.base import Engine, Opened, Row, Snapshot
+from sqlrs.engines.base import Engine, Opened, Snapshot
 from sqlrs.engines.released import ReleasedRelation
-from sqlrs.epsilon import shared_evenly
-from sqlrs.errors import EngineFailed, Interrupted, SqlrsError, StatementFailed
+from sqlrs.errors import EngineFailed, Interrupted, SqlrsError
 from sqlrs.ledger import Charge, Ledger
 from sqlrs.ledger.base import add
-from sqlrs.measures import Aggregation, Asked, Ordinals
+from sqlrs.measures import Asked
 from sqlrs.measuring.drift import unchanged
-from sqlrs.measuring.groups import read_domain
 from sqlrs.measuring.measurements import Measurements
 from sqlrs.measuring.tried_constants import check_constants
 from sqlrs.measuring.work import Progress
 from sqlrs.mechanisms.base import Mechanism, Noisy, Preparation
-from sqlrs.mechanisms.vector import vector_mechanism
 from sqlrs.mechanisms.vector_base import PreparedVector, VectorMechanism
 from sqlrs.noise import SystemBits
-from sqlrs.refusals import refusal
-from sqlrs.releasing import AfterRelease, groups_of, relation_of
-from sqlrs.settings import STRICT, Request, Settings
+from sqlrs.releasing import AfterRelease
+from sqlrs.settings import Request, Settings
 from sqlrs.table_answer import TableAnswer
+from sqlrs.units import ROW
 
 _Outcome = TypeVar("_Outcome")
 
@@ -85,7 +82,7 @@ def release(
 
     if not residuals.query.private:
         with unchanged(residuals.query.tables, engine, catalog, same) as snapshot:
-            check_constants(residuals.query, snapshot, engine.dialect, request.sql)
+            check_constants([residuals.query], snapshot, engine.dialect, request.sql)
             return _exact(measurements(snapshot).count(residuals), chosen)
     mechanism = chosen.fitted(residuals)
     charge = _charge(request, mechanism, compiled)
@@ -94,13 +91,19 @@ def release(
     prepared = mechanism.prepare(residuals)
     with ExitStack() as stack:
         snapshot = stack.enter_context(unchanged(residuals.query.tables, engine, catalog, same))
-        check_constants(residuals.query, snapshot, engine.dialect, request.sql)
+        check_constants([residuals.query], snapshot, engine.dialect, request.sql)
         ticket = ledger.reserve(charge)
         outcome = _noisy(prepared, measurements(snapshot), stack.pop_all())
     if isinstance(outcome, SqlrsError):
         ledger.fail(ticket, outcome.code)
         raise outcome
-    answer = Answer(outcome.value, charge.epsilon, mechanism.name, outcome.error_bars)
+    answer = Answer(
+        outcome.value,
+        charge.epsilon,
+        mechanism.name,
+        outcome.error_bars,
+        clipping=outcome.clipping,
+    )
     ledger.settle(ticket, answer.to_json())
     return answer
 
@@ -120,7 +123,7 @@ def release_table(
     ``accept`` is told the columns before anything is charged; what it raises is raised.
     """
     with ExitStack() as stack:
-        ready = stack.enter_context(_dry_run(request, engine, catalog, settings))
+        ready = stack.enter_context(dry_run(request, engine, catalog, settings))
         compiled, groups, above = ready.compiled, ready.groups, ready.above
         if accept is not None:
             accept(above.columns)
@@ -130,12 +133,11 @@ def release_table(
         if charge is not None and (recorded := ledger.repeat(charge)):
             return _table(above, released_json.from_json(recorded), charge, repeated=True)
         prepared = {asked: one.prepare() for asked, one in ready.mechanisms.items()}
-        for query in compiled.queries:
-            check_constants(query, ready.snapshot, engine.dialect, request.sql)
+        check_constants(compiled.queries, ready.snapshot, engine.dialect, request.sql)
         source = Opened(ready.snapshot, engine.dialect)
         measurements = Measurements(source, settings.plan, settings.solver_seconds, progress)
         ticket = None if charge is None else ledger.reserve(charge)
-        outcome = _noisy_table(prepared, groups, measurements, stack.pop_all())
+        outcome = _noisy_table(prepared, groups, measurements, compiled, stack.pop_all())
     if isinstance(outcome, SqlrsError):
         if ticket is not None:
             ledger.fail(ticket, outcome.code)
@@ -153,109 +155,9 @@ def describe_table(
     request: Request, *, engine: Engine, catalog: Catalog, settings: Settings
 ) -> Columns:
     """The columns that a statement's answer has. Reads public rows alone and charges nothing."""
-    with _dry_run(request, engine, catalog, settings) as ready:
+    with dry_run(request, engine, catalog, settings) as ready:
         ready.above.database.close()
         return ready.above.columns
-
-
-@dataclass(frozen=True, eq=False)
-class _Ready:
-    """A statement that nothing is refused of any more but its work, its constants, its price."""
-
-    compiled: CompiledStatement
-    snapshot: Snapshot
-    groups: Groups
-    mechanisms: Mapping[Asked, VectorMechanism]
-    relation: Callable[..., ReleasedRelation]
-    above: AfterRelease
-    price: Decimal
-
-
-@contextmanager
-def _dry_run(
-    request: Request, engine: Engine, catalog: Catalog, settings: Settings
-) -> Iterator[_Ready]:
-    """All that comes before the charge and needs no private row; the snapshot stays open."""
-    epsilon, bars = request.prices()
-    compiled = CompiledStatement.of(request.sql, catalog, settings)
-    statement = compiled.statement
-    same = partial(compiled.same, sql=request.sql, settings=settings)
-    with unchanged(compiled.tables(catalog), engine, catalog, same) as snapshot:
-        groups = Groups.read(statement.aggregations, snapshot, settings)
-        mechanisms = mechanisms_of(compiled, groups, epsilon, bars, settings)
-        relation = partial(relation_of, error_bars=bars is not None)
-        empty = [relation(one, groups.rows[one.name], None) for one in statement.aggregations]
-        above = AfterRelease.of(statement, catalog, snapshot, empty, error_bars=bars is not None)
-        # Error bars of noise whose width is public tell nothing: they are free.
-        paid = bars is not None and any(len(one.prices) > 1 for one in mechanisms.values())
-        price = add(epsilon, bars) if bars is not None and paid else epsilon
-        yield _Ready(compiled, snapshot, groups, mechanisms, relation, above, price)
-
-
-@dataclass(frozen=True)
-class Groups:
-    """The rows of every domain, which are public, by the name of the relation."""
-
-    rows: Mapping[str, tuple[tuple[Row, ...], ...]]
-    of: Mapping[Asked, tuple[Ordinals, ...]]
-
-    @classmethod
-    def read(
-        cls, aggregations: Sequence[Aggregation], snapshot: Snapshot, settings: Settings
-    ) -> Groups:
-        """Read them; too many groups are refused."""
-        most = settings.max_groups
-        rows: dict[str, tuple[tuple[Row, ...], ...]] = {}
-        groups: dict[Asked, tuple[Ordinals, ...]] = {}
-        for one in aggregations:
-            found = _domain_rows(one, snapshot, most)
-            if prod(len(values) for values in found) > most:
-                raise refusal(
-                    "too_many_groups",
-                    f"there are more than {most} groups",
-                    hint="narrow the keys with IN (…) or BETWEEN in WHERE, group by fewer of "
-                    "them, or let the data owner raise max_groups",
-                )
-            rows[one.name] = found
-            groups |= dict.fromkeys(one.asked, tuple(groups_of(found)))
-        return cls(rows, groups)
-
-
-def _domain_rows(
-    aggregation: Aggregation, snapshot: Snapshot, most: int
-) -> tuple[tuple[Row, ...], ...]:
-    """The rows of each domain; what the database cannot compute of public values is refused."""
-    with suppress(StatementFailed):
-        return tuple(read_domain(snapshot, domain, most) for domain in aggregation.domains)
-    raise refusal(
-        "unknown_domain",
-        "the values of the group keys cannot be computed",
-        hint="a cast, a division or an overflow fails on some of the public values that the keys "
-        "or the conditions on public tables are made of",
-    )
-
-
-def mechanisms_of(
-    compiled: CompiledStatement,
-    groups: Groups,
-    epsilon: Decimal,
-    bars: Decimal | None,
-    settings: Settings,
-) -> dict[Asked, VectorMechanism]:
-    """The mechanism of each measure; those that need noise share the price evenly."""
-    noisy = [a for a, terms in compiled.asked.items() if any(one.private for one in terms)]
-    number = max(1, len(noisy))
-    return {
-        asked: vector_mechanism(
-            terms,
-            len(groups.of[asked]),
-            grouped=bool(asked[0]),
-            epsilon=shared_evenly(epsilon, number),
-            strict=settings.neighbours == STRICT,
-            error_bars=None if bars is None else shared_evenly(bars, number),
-        )
-        for asked, terms in compiled.asked.items()
-    }
 
 
 def _statement_charge(
@@ -272,6 +174,7 @@ def _statement_charge(
         query=compiled.canonical,
         mechanism=", ".join([*described, *units]),
         epsilon=price,
+        unit=ROW if compiled.unit is None else compiled.unit.name,
     )
 
 
@@ -286,8 +189,16 @@ def _table(
     result = above.run(relations)
     if charge is None:
         return TableAnswer(result.columns, result.rows, Decimal(0), EXACT)
+    clippings = tuple(cut for one in relations for cut in one.clippings if cut is not None)
     return TableAnswer(
-        result.columns, result.rows, charge.epsilon, charge.mechanism, repeated=repeated
+        result.columns,
+        result.rows,
+        charge.epsilon,
+        charge.mechanism,
+        repeated=repeated,
+        notes=unit_notes(charge.unit, clippings),
+        protects=charge.unit,
+        clippings=clippings,
     )
 
 
@@ -295,12 +206,19 @@ def _noisy_table(
     prepared: Mapping[Asked, PreparedVector],
     groups: Groups,
     measurements: Measurements,
+    compiled: CompiledStatement,
     end: ExitStack,
 ) -> dict[Asked, tuple[Noisy, ...]] | SqlrsError:
     """Measure all, end the snapshot, add noise. An error is returned: it must carry no context."""
 
     def work() -> dict[Asked, tuple[Noisy, ...]]:
         with end:
+            if compiled.unit is None:
+                measurements.read_ahead(
+                    (one.signed, one.residuals, asked[0])
+                    for asked, terms in compiled.asked.items()
+                    for one in terms
+                )
             draws = {
                 asked: one.measure(measurements, asked[0], groups.of[asked])
                 for asked, one in prepared.items()
@@ -318,7 +236,16 @@ def _one_number(table: TableAnswer, mechanism: Mechanism) -> Answer:
     if mechanism.coverage is not None:
         low, high = ends
         bars = Interval(int(str(low)), int(str(high)), mechanism.coverage)
-    return Answer(int(str(value)), table.epsilon, table.mechanism, bars, repeated=table.repeated)
+    clipping = table.clippings[0] if len(table.clippings) == 1 else None
+    return Answer(
+        int(str(value)),
+        table.epsilon,
+        table.mechanism,
+        bars,
+        repeated=table.repeated,
+        protects=table.protects,
+        clipping=clipping,
+    )
 
 
 def _exact(value: int, mechanism: Mechanism) -> Answer:

@@ -165,7 +165,8 @@ def relation_of(
                 ends = [getattr(one.error_bars, end) for one in noisy]
                 rows.append([_worth(value, measure, kind) for value in ends])
     released = () if numbers is None else tuple(zip(*rows, strict=True))
-    return ReleasedRelation(aggregation.name, tuple(columns), released)
+    clippings = tuple(one[0].clipping if one else None for one in numbers or ())
+    return ReleasedRelation(aggregation.name, tuple(columns), released, clippings)
 
 
 def shown_as(aggregation: Aggregation, released: ReleasedRelation) -> ReleasedRelation:
@@ -206,8 +207,7 @@ def _by_the_clock(value: object) -> object:
 def _kind(measure: Measure) -> str:
     """The type of a released number: whole numbers, or decimals of the measure's unit."""
     if measure.unit.denominator == 1:
-        weighted = any(term.query.weighted for term in measure.terms)
-        return "HUGEINT" if weighted else "BIGINT"
+        return "BIGINT" if measure.is_count else "HUGEINT"
     return f"DECIMAL({_DIGITS}, {_places(measure.unit)})"
 
 

@@ -10,8 +10,9 @@ from sqlrs.errors import UsageError
 from sqlrs.inputs import arguments
 from sqlrs.measuring.solvable import solvable
 from sqlrs.measuring.solver import load_solver
-from sqlrs.mechanisms import DEFAULT, mechanism_named
+from sqlrs.mechanisms import CLIPPED, DEFAULT, mechanism_named
 from sqlrs.mechanisms.base import Mechanism
+from sqlrs.mechanisms.packing_solver import DEFAULT_PACKING_SECONDS
 from sqlrs.planning.external_plans import DEFAULT_SOLVER_SECONDS
 from sqlrs.planning.plan import HOW
 from sqlrs.query import General, Query
@@ -19,6 +20,8 @@ from sqlrs.residuals.residual import DEFAULT_MAX_EXTERNAL, Reading
 
 STRICT, ADD_REMOVE = NEIGHBOURS = ("strict", "add-remove")
 MOST_GROUPS = 1_000_000
+MOST_CONTRIBUTION = 2**100
+MOST_OWNED_RESULTS = 1_000_000_000
 
 Number = str | int | float | Decimal
 
@@ -32,6 +35,10 @@ class Settings:
     understands them, for at most ``solver_seconds`` for each boundary value; else dropped.
     ``neighbours``: of "strict" ones a row was added, removed or replaced, of "add-remove" ones
     added or removed. ``max_groups``: an answer of more groups is refused.
+    Where units are protected: ``max_contribution`` is the largest threshold that one unit's part of
+    an answer may be cut to, and a release whose results have more than ``max_owned_results``
+    different sets of owners ends with the one error; so does one that takes longer than
+    ``packing_seconds`` to share results among several owners.
     """
 
     max_external: int = DEFAULT_MAX_EXTERNAL
@@ -40,6 +47,9 @@ class Settings:
     solver_seconds: float = DEFAULT_SOLVER_SECONDS
     neighbours: str = STRICT
     max_groups: int = 10_000
+    max_contribution: int = 2**40
+    max_owned_results: int = 5_000_000
+    packing_seconds: float = DEFAULT_PACKING_SECONDS
 
     def __post_init__(self) -> None:
         arguments.text("plan", self.plan)
@@ -47,14 +57,20 @@ class Settings:
         arguments.truth("solver", self.solver)
         limit = arguments.seconds("solver_seconds", self.solver_seconds)
         object.__setattr__(self, "solver_seconds", limit)
+        limit = arguments.seconds("packing_seconds", self.packing_seconds)
+        object.__setattr__(self, "packing_seconds", limit)
         arguments.one_of("neighbours", self.neighbours, NEIGHBOURS)
         arguments.whole_number("max_groups", self.max_groups, 1, MOST_GROUPS)
+        arguments.whole_number("max_contribution", self.max_contribution, 1, MOST_CONTRIBUTION)
+        arguments.whole_number("max_owned_results", self.max_owned_results, 1, MOST_OWNED_RESULTS)
         if self.plan not in HOW:
             raise UsageError(f"there is no plan {self.plan!r}", hint=f"one of {', '.join(HOW)}")
         if self.max_external < 0:
             raise UsageError("max_external is a number of variables, 0 or more")
         if self.solver_seconds <= 0:
             raise UsageError("solver_seconds is a number of seconds above 0")
+        if self.packing_seconds <= 0:
+            raise UsageError("packing_seconds is a number of seconds above 0")
 
     def reading(self, query: Query) -> Reading:
         """How the query is read; a solver that is needed and missing is a UsageError."""
@@ -81,9 +97,13 @@ class Request:
         for name in ("mechanism", "analyst", "dataset"):
             arguments.text(name, getattr(self, name))
 
-    def prices(self) -> tuple[Decimal, Decimal | None]:
-        """Epsilon of the answer and of its error bars, where the mechanism follows the query."""
-        if self.mechanism != DEFAULT or self.shape is not None:
+    def prices(self, *, of_units: bool = False) -> tuple[Decimal, Decimal | None]:
+        """Epsilon of the answer and of its error bars, where the mechanism follows the query.
+
+        Clipping may be named, and where units are protected others too; they have no shape.
+        """
+        named = self.mechanism not in (DEFAULT, CLIPPED) and not of_units
+        if named or self.shape is not None:
             raise UsageError(
                 "a mechanism or a shape can be chosen for a single count only",
                 hint="leave them out: groups and sums get the least noise that the query allows",

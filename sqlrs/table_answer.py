@@ -13,7 +13,9 @@ from importlib import import_module
 from typing import Any
 from uuid import UUID
 
+from sqlrs.answer import Clipping
 from sqlrs.errors import UsageError
+from sqlrs.units import ROW
 
 _SHOWN = 20
 _WIDEST = 60
@@ -26,7 +28,8 @@ class TableAnswer:
 
     ``columns``: the name of each and DuckDB's name of its type. ``repeated``: the same was asked
     before, so the rows come from recorded numbers, free of charge and without fresh noise.
-    ``notes``: what a reader should know, such as rows that are in no group.
+    ``notes``: what a reader should know, such as rows that are in no group. ``protects``: one row,
+    or all rows of one unit, by its name; ``clippings`` then has one for each noisy aggregate.
     """
 
     columns: tuple[tuple[str, str], ...]
@@ -35,6 +38,8 @@ class TableAnswer:
     mechanism: str
     repeated: bool = field(default=False, compare=False)
     notes: tuple[str, ...] = ()
+    protects: str = ROW
+    clippings: tuple[Clipping, ...] = ()
 
     def __iter__(self) -> Iterator[tuple[object, ...]]:
         return iter(self.rows)
@@ -71,6 +76,8 @@ class TableAnswer:
                 "mechanism": self.mechanism,
                 "repeated": self.repeated,
                 "notes": list(self.notes),
+                "protects": self.protects,
+                "clippings": [one.to_record() for one in self.clippings],
             },
             allow_nan=False,
         )

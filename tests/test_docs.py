@@ -47,6 +47,7 @@ RUN = [
     ROOT / "README.md",
     DOCS / "tutorial.md",
     DOCS / "tutorial-questions.md",
+    DOCS / "tutorial-persons.md",
     DOCS / "concepts.md",
 ]
 BIN = Path(sys.executable).parent

@@ -173,7 +173,15 @@ def test_the_command_says_how_it_read_the_file(tmp_path: Path) -> None:
     path = str(written(tmp_path, "csv"))
     directed = sqlrs_command("graph", "triangle", path, "--epsilon", "1000", "--json")
     assert directed.returncode == 0
-    public = ["answer", "epsilon", "error_bars", "mechanism", "repeated"]
+    public = [
+        "answer",
+        "clipping",
+        "epsilon",
+        "error_bars",
+        "mechanism",
+        "protects",
+        "repeated",
+    ]
     assert sorted(json.loads(directed.stdout)) == public
     inferred, reading, counting = directed.stderr.splitlines()
     assert inferred == (

@@ -11,10 +11,11 @@ import typer
 from sqlrs.answer import Answer
 from sqlrs.cli import options
 from sqlrs.cli.progress import progress_line
-from sqlrs.config import Config
+from sqlrs.config import Config, UnitSection
 from sqlrs.database import Database
 from sqlrs.graphs.demo import demo_database, known_truth
 from sqlrs.graphs.patterns import automorphisms, pattern_edges, pattern_sql
+from sqlrs.inputs.said_owners import SaidOwner
 from sqlrs.mechanisms import DEFAULT, NAMES
 
 Epsilon = Annotated[str, typer.Option(metavar="E", help="The privacy budget of this answer.")]
@@ -28,6 +29,8 @@ Shape = Annotated[int | None, typer.Option(metavar="A", help="The shape of polyl
 ErrorBars = Annotated[
     str | None, typer.Option(metavar="E2", help="Spend E2 more on a 95 % interval.")
 ]
+
+_NODES = UnitSection("node", {"edge": (SaidOwner(("src",)), SaidOwner(("dst",)))})
 
 
 @options.with_data("ledger", "analyst", *options.LIMITS, *options.CHOICES)
@@ -60,6 +63,9 @@ def graph(
             "--undirected", help="Read each edge both ways, and protect it as one: two rows."
         ),
     ] = False,
+    node: Annotated[
+        bool, typer.Option("--node", help="Protect a node with all its edges, not an edge.")
+    ] = False,
     mechanism: Mechanism = DEFAULT,
     shape: Shape = None,
     error_bars: ErrorBars = None,
@@ -70,11 +76,12 @@ def graph(
     timeout: options.Timeout = None,
     json: options.Json = False,
 ) -> None:
-    """Count a pattern in a graph file, every edge private."""
+    """Count a pattern in a graph file, every edge private; with --node every node too."""
     sql = pattern_sql(pattern)
     gathered = Config().override(
         tables={"edge": file},
         graphs={"edge": "undirected" if undirected else "directed"},
+        unit=_NODES if node else None,
         memory_limit=memory_limit,
         temp_directory=temp_directory,
         max_temp_directory_size=max_temp_directory_size,
@@ -82,25 +89,27 @@ def graph(
         timeout=timeout,
     )
     with gathered.open() as database:
-        for line in _how_read(pattern, undirected):
+        for line in _how_read(pattern, undirected, node):
             print(f"sqlrs: {line}", file=sys.stderr)
         answer = _ask(database, sql, epsilon, mechanism, shape, error_bars)
     show(answer, json)
 
 
-def _how_read(pattern: str, undirected: bool) -> tuple[str, str]:
+def _how_read(pattern: str, undirected: bool, node: bool) -> tuple[str, str]:
     """How a graph is read, and how often an occurrence counts; nothing of it looks at the file."""
+    whole_node = "one node with all its edges is protected"
     edges = pattern_edges(pattern)
     both_ways = automorphisms(edges, undirected=True)
     if undirected:
         return (
             "read as undirected edges, each both ways, repetitions removed; "
-            "one undirected edge (two rows) is protected",
+            f"{whole_node if node else 'one undirected edge (two rows) is protected'}",
             f"each {pattern} counts {_times(both_ways)}",
         )
     one_way = automorphisms(edges, undirected=False)
     return (
-        "read as directed edges src → dst, repetitions removed; one row is protected; "
+        "read as directed edges src → dst, repetitions removed; "
+        f"{whole_node if node else 'one row is protected'}; "
         "give --undirected if the edges have no direction",
         f"each directed {pattern} counts {_times(one_way)}; where the file holds both directions "
         f"of its edges, each {pattern} counts {_times(both_ways)}",
@@ -145,6 +154,8 @@ def show(answer: Answer, json: bool) -> None:
         return
     if answer.repeated:
         print("sqlrs: asked before: the recorded answer, free of charge", file=sys.stderr)
+    for note in answer.notes:
+        print(f"sqlrs: {note}", file=sys.stderr)
     print(answer.value)
     if answer.error_bars is not None:
         bars = answer.error_bars

@@ -33,7 +33,7 @@ Sql = Annotated[
 Format = Annotated[Form, typer.Option(metavar="table|csv|json", help="How the rows are printed.")]
 
 
-@options.with_data("ledger", "analyst", *options.LIMITS, "plan", "solver")
+@options.with_data("ledger", "analyst", *options.LIMITS, "plan", "solver", *options.UNIT_LIMITS)
 def query(
     data: Config,
     sql: Sql,

@@ -6,13 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from math import prod
+from typing import cast
 
+from sqlglot import exp
+
+from sqlrs.before_charge import Groups, mechanisms_of
 from sqlrs.catalog import Catalog
 from sqlrs.compiled import CompiledStatement
+from sqlrs.compiler.owners import owner_words
 from sqlrs.engines.base import Engine
 from sqlrs.measures import Aggregation, Asked
 from sqlrs.mechanisms.vector_base import VectorMechanism
-from sqlrs.release import Groups, mechanisms_of
 from sqlrs.settings import Request, Settings
 from sqlrs.sql.grouped_text import domain_text, query_text
 
@@ -33,6 +37,8 @@ class StatementExplanation:
     def __str__(self) -> str:
         statement = self.compiled.statement
         lines: list[str] = []
+        if self.compiled.unit is not None:
+            lines += [f"protects one unit of {self.compiled.unit.name}, with all its rows", ""]
         for aggregation in statement.aggregations:
             lines += [aggregation.name, *self._groups(aggregation)]
             for number, place in enumerate(aggregation.columns):
@@ -58,10 +64,21 @@ class StatementExplanation:
     def _column(self, number: int, asked: Asked) -> list[str]:
         measure = asked[1]
         unit = "" if measure.unit == 1 else f", in units of {measure.unit}"
-        lines = [f"  a{number}: {'sum of' if len(measure.terms) != 1 else 'one query'}{unit}"]
+        one = len(measure.terms) == 1 or measure.per_unit is not None
+        lines = [f"  a{number}: {'one query' if one else 'sum of'}{unit}"]
         for term in measure.terms:
             lines.append(f"      {term.coefficient:+d} × {query_text(term.query, self.dialect)}")
-        if not measure.terms:
+            if self.compiled.unit is not None:
+                lines.append(
+                    f"         {owner_words(term.query, term.owners, self.compiled.unit.name)}"
+                )
+        if measure.per_unit is not None:
+            select = cast(exp.Expr, measure.per_unit.select)
+            lines += [
+                "      for each unit by itself, by SQL that stays inside one unit",
+                f"      {select.sql(self.dialect)}",
+            ]
+        elif not measure.terms:
             lines.append("      nothing: 0 on every database")
         return [*lines, f"      noise: {self.mechanisms[asked].describe()}"]
 
@@ -74,9 +91,9 @@ def explained(
     settings: Settings,
 ) -> StatementExplanation:
     """The explanation; only the rows of the domains are read, which are public."""
-    epsilon, bars = request.prices()
+    epsilon, bars = request.prices(of_units=catalog.unit is not None)
     with engine.snapshot() as snapshot:
         groups = Groups.read(compiled.statement.aggregations, snapshot, settings)
-    mechanisms = mechanisms_of(compiled, groups, epsilon, bars, settings)
+    mechanisms = mechanisms_of(compiled, groups, epsilon, bars, settings, request.mechanism)
     sizes = {name: tuple(map(len, rows)) for name, rows in groups.rows.items()}
     return StatementExplanation(compiled, mechanisms, sizes, epsilon, catalog.dialect)

@@ -94,7 +94,8 @@ TextRow = tuple[str | None, ...]
 class CountOutcome:
     """A released count with its cost: all of it may be shown to the analyst who asked.
 
-    ``shown`` is false where the statement's HAVING, LIMIT or OFFSET leaves no row.
+    ``shown`` is false where the statement's HAVING, LIMIT or OFFSET leaves no row. ``notes``: what
+    else a notice says, such as who is protected.
     """
 
     value: int
@@ -102,6 +103,7 @@ class CountOutcome:
     interval: tuple[int, int] | None = None
     repeated: bool = False
     shown: bool = True
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -121,6 +123,7 @@ class TableOutcome:
     rows: tuple[TextRow, ...]
     epsilon: Decimal
     repeated: bool = False
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

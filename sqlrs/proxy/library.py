@@ -107,6 +107,7 @@ class LibraryBackend:
             None if bars is None else (bars.low, bars.high),
             ledger.repeated,
             shown=after.shows(answer.value),
+            notes=answer.notes,
         )
 
     def table(
@@ -140,7 +141,8 @@ class LibraryBackend:
             settings=database.settings,
             accept=lambda columns: check_columns(columns, types),
         )
-        return TableOutcome(text_rows(answer.rows, types), answer.epsilon, ledger.repeated)
+        rows = text_rows(answer.rows, types)
+        return TableOutcome(rows, answer.epsilon, ledger.repeated, answer.notes)
 
     def explain(
         self, sql: str, *, epsilon: Decimal, error_bars: Decimal | None, cancel: Cancellation

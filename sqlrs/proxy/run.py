@@ -101,12 +101,16 @@ def check_config(path: Path) -> list[str]:
         schema = LibraryBackend(database).schema()
         missing = views_without_tables(database.catalog)
         private = [table.label for table in database.catalog.tables if table.private]
+        unit = database.catalog.unit
         left = {user: database.ledger.remaining(user, data.dataset) for user in sorted(users)}
     lines = [
         f"listens on {proxy.listen}:{proxy.port}, TLS {proxy.tls}",
         f"shadow database from {binaries}",
         f"exposes {', '.join(table.name for table in schema.relations)}",
         f"private are {', '.join(private) or 'none'}",
+        "protects one row of them"
+        if unit is None
+        else f"protects one unit of {unit.name}, with all its rows",
     ]
     for user in sorted(users):
         limits, rest = proxy.analyst(user), left[user]

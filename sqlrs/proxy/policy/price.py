@@ -69,6 +69,7 @@ def notice(outcome: CountOutcome | TableOutcome, remaining: Decimal | None) -> R
     if isinstance(outcome, CountOutcome) and outcome.interval is not None:
         low, high = outcome.interval
         parts.append(f"error bars {low} to {high}")
+    parts += outcome.notes
     return Report("NOTICE", "00000", "sqlrs: " + ", ".join(parts))
 
 

@@ -1,0 +1,173 @@
+"""All that a statement needs before its charge: groups, mechanisms, what stands above, a price.
+
+Public rows alone are read, and whatever can be refused is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import partial
+from math import prod
+
+from sqlrs.catalog import Catalog
+from sqlrs.compiled import CompiledStatement
+from sqlrs.engines.base import Engine, Row, Snapshot
+from sqlrs.engines.released import ReleasedRelation, get_ready
+from sqlrs.epsilon import shared_evenly
+from sqlrs.errors import StatementFailed
+from sqlrs.ledger.base import add
+from sqlrs.measures import Aggregation, Asked, Ordinals
+from sqlrs.measuring.drift import unchanged
+from sqlrs.measuring.groups import read_domain
+from sqlrs.mechanisms import CLIPPED, DEFAULT
+from sqlrs.mechanisms.clipped_rows import clipped_rows_mechanism
+from sqlrs.mechanisms.unit_choice import unit_mechanism
+from sqlrs.mechanisms.vector import vector_mechanism
+from sqlrs.mechanisms.vector_base import Summand, VectorMechanism
+from sqlrs.recent_statements import RecentStatements
+from sqlrs.refusals import refusal
+from sqlrs.releasing import AfterRelease, groups_of, relation_of
+from sqlrs.settings import STRICT, Request, Settings
+
+_RECENT = RecentStatements()
+
+
+@dataclass(frozen=True, eq=False)
+class Ready:
+    """A statement that nothing is refused of any more but its work, its constants, its price."""
+
+    compiled: CompiledStatement
+    snapshot: Snapshot
+    groups: Groups
+    mechanisms: Mapping[Asked, VectorMechanism]
+    relation: Callable[..., ReleasedRelation]
+    above: AfterRelease
+    price: Decimal
+
+
+@contextmanager
+def dry_run(
+    request: Request, engine: Engine, catalog: Catalog, settings: Settings
+) -> Iterator[Ready]:
+    """All that comes before the charge and needs no private row; the snapshot stays open."""
+    epsilon, bars = request.prices(of_units=catalog.unit is not None)
+    get_ready()
+    compiled = _RECENT.of(request, catalog, settings)
+    statement = compiled.statement
+    same = partial(compiled.same, sql=request.sql, settings=settings)
+    with unchanged(compiled.tables(catalog), engine, catalog, same) as snapshot:
+        groups = Groups.read(statement.aggregations, snapshot, settings)
+        mechanisms = mechanisms_of(compiled, groups, epsilon, bars, settings, request.mechanism)
+        relation = partial(relation_of, error_bars=bars is not None)
+        empty = [relation(one, groups.rows[one.name], None) for one in statement.aggregations]
+        above = AfterRelease.of(statement, catalog, snapshot, empty, error_bars=bars is not None)
+        # Error bars of noise whose width is public tell nothing: they are free.
+        paid = bars is not None and any(len(one.prices) > 1 for one in mechanisms.values())
+        price = add(epsilon, bars) if bars is not None and paid else epsilon
+        yield Ready(compiled, snapshot, groups, mechanisms, relation, above, price)
+
+
+@dataclass(frozen=True)
+class Groups:
+    """The rows of every domain, which are public, by the name of the relation."""
+
+    rows: Mapping[str, tuple[tuple[Row, ...], ...]]
+    of: Mapping[Asked, tuple[Ordinals, ...]]
+
+    @classmethod
+    def read(
+        cls, aggregations: Sequence[Aggregation], snapshot: Snapshot, settings: Settings
+    ) -> Groups:
+        """Read them; too many groups are refused."""
+        most = settings.max_groups
+        rows: dict[str, tuple[tuple[Row, ...], ...]] = {}
+        groups: dict[Asked, tuple[Ordinals, ...]] = {}
+        for one in aggregations:
+            found = _domain_rows(one, snapshot, most)
+            if prod(len(values) for values in found) > most:
+                raise refusal(
+                    "too_many_groups",
+                    f"there are more than {most} groups",
+                    hint="narrow the keys with IN (…) or BETWEEN in WHERE, group by fewer of "
+                    "them, or let the data owner raise max_groups",
+                )
+            rows[one.name] = found
+            groups |= dict.fromkeys(one.asked, tuple(groups_of(found)))
+        return cls(rows, groups)
+
+
+def _domain_rows(
+    aggregation: Aggregation, snapshot: Snapshot, most: int
+) -> tuple[tuple[Row, ...], ...]:
+    """The rows of each domain; what the database cannot compute of public values is refused."""
+    with suppress(StatementFailed):
+        return tuple(read_domain(snapshot, domain, most) for domain in aggregation.domains)
+    raise refusal(
+        "unknown_domain",
+        "the values of the group keys cannot be computed",
+        hint="a cast, a division or an overflow fails on some of the public values that the keys "
+        "or the conditions on public tables are made of",
+    )
+
+
+def mechanisms_of(
+    compiled: CompiledStatement,
+    groups: Groups,
+    epsilon: Decimal,
+    bars: Decimal | None,
+    settings: Settings,
+    wanted: str = DEFAULT,
+) -> dict[Asked, VectorMechanism]:
+    """The mechanism of each measure; those that need noise share the price evenly.
+
+    ``wanted`` is the name of the one that is asked for.
+    """
+    number = sum(
+        asked[1].per_unit is not None or any(one.private for one in terms)
+        for asked, terms in compiled.asked.items()
+    )
+    price = shared_evenly(epsilon, max(1, number))
+    paid_bars = None if bars is None else shared_evenly(bars, max(1, number))
+    strict = settings.neighbours == STRICT
+
+    def chosen(asked: Asked, terms: tuple[Summand, ...]) -> VectorMechanism:
+        domains, measure = asked
+        size = len(groups.of[asked])
+        if compiled.unit is not None:
+            return unit_mechanism(
+                measure,
+                terms,
+                size,
+                grouped=bool(domains),
+                epsilon=price,
+                strict=strict,
+                error_bars=bars is not None,
+                wanted=wanted,
+                paid_bars=paid_bars,
+                max_contribution=settings.max_contribution,
+                max_owned_results=settings.max_owned_results,
+                packing_seconds=settings.packing_seconds,
+            )
+        if wanted == CLIPPED:
+            return clipped_rows_mechanism(
+                measure,
+                terms,
+                size,
+                epsilon=price,
+                strict=strict,
+                error_bars=bars is not None,
+                max_contribution=settings.max_contribution,
+            )
+        return vector_mechanism(
+            terms,
+            size,
+            grouped=bool(domains),
+            epsilon=price,
+            strict=strict,
+            error_bars=paid_bars,
+        )
+
+    return {asked: chosen(asked, terms) for asked, terms in compiled.asked.items()}
