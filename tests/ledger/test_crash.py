@@ -50,7 +50,7 @@ def test_killed_before_the_answer(owner: StoreLedger, store_url: str) -> None:
     assert owner.repeat(charge("0.4")) is None
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 2))])
 def test_killed_at_any_moment(owner: StoreLedger, store_url: str, seed: int) -> None:
     command = [sys.executable, "-c", SPEND_FOR_EVER, store_url]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as child:

@@ -16,6 +16,7 @@ from sqlrs.errors import BudgetExhausted
 from sqlrs.ledger import Charge
 from sqlrs.ledger.store import StoreLedger
 from tests.ledger.build import charge
+from tests.support.examples import examples
 
 ANALYSTS = st.sampled_from(["ada", "bob"])
 DATASETS = st.sampled_from(["graph", "trips"])
@@ -125,5 +126,5 @@ class LedgerMachine(RuleBasedStateMachine):
             assert line.answer == self.ended.get(line.ticket)
 
 
-LedgerMachine.TestCase.settings = settings(max_examples=25, stateful_step_count=25)
+LedgerMachine.TestCase.settings = settings(max_examples=examples(25), stateful_step_count=25)
 TestLedger = LedgerMachine.TestCase

@@ -221,7 +221,7 @@ def test_a_dump_without_the_counters(desk: Desk) -> None:
 
 
 def test_replication_leaves_the_counters_behind(monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = postgres_server._SETTINGS + "wal_level = logical\n"
+    settings = postgres_server._SETTINGS + "wal_level = logical\nmax_wal_senders = 4\n"
     monkeypatch.setattr(postgres_server, "_SETTINGS", settings)
     with PostgresServer() as server, server.database() as url, server.database() as other:
         desk, replica = Desk(server, url), Desk(server, other)

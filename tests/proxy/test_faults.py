@@ -31,6 +31,9 @@ CRASHED = "terminating connection: the catalog database is gone"
 STARTING = "the catalog database is starting up"
 FAILED = "the release could not be completed; its budget stays spent"
 AWAY = "the database does not answer; nothing was read or charged"
+LOST = "the connection to PostgreSQL was lost"
+
+SLOW = pytest.mark.slow
 
 
 def children(process: int) -> dict[int, str]:
@@ -95,7 +98,7 @@ def proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProxyProcess]:
         yield running
 
 
-@pytest.mark.parametrize("which", ["postmaster", "backend"])
+@pytest.mark.parametrize("which", [pytest.param("postmaster", marks=SLOW), "backend"])
 def test_the_shadow_is_killed_during_load(proxy: ProxyProcess, which: str) -> None:
     crowd = Crowd(proxy.dsn, ANALYSTS)
     with crowd.asking():
@@ -178,7 +181,7 @@ def test_a_count_that_outlives_the_shadow_is_in_the_record(tmp_path: Path) -> No
     assert backend.spent == {"alice": Decimal("0.5")}
 
 
-@pytest.mark.parametrize("ledger", ["file", "server"])
+@pytest.mark.parametrize("ledger", ["file", pytest.param("server", marks=SLOW)])
 def test_the_data_server_is_killed_during_load(tmp_path: Path, ledger: str) -> None:
     with MortalServer() as server, server.database() as url:
         with psycopg.connect(url, autocommit=True) as owner:
@@ -215,7 +218,8 @@ def test_the_data_server_is_killed_during_load(tmp_path: Path, ledger: str) -> N
     if ledger == "file":
         told = Counter(f.message.partition("\n")[0] for f in crowd.failures)
         assert {f.sqlstate for f in crowd.failures} == {"58000"}
-        assert told.keys() <= {FAILED, AWAY}
+        # Lost: the server went while the schema was compared, which is before the charge.
+        assert told.keys() <= {FAILED, AWAY, LOST}
         assert told[AWAY] > 0
         outcomes = Counter(line.outcome for line in lines)
         assert outcomes[RELEASED] == sum(answer.epsilon > 0 for answer in crowd.received)

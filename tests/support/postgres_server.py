@@ -30,6 +30,8 @@ timezone = 'UTC'
 fsync = off
 synchronous_commit = off
 full_page_writes = off
+wal_level = minimal
+max_wal_senders = 0
 """
 # Its standard input is a pipe from this process: it ends when this process ends, however that
 # happens, and then the server goes and its directory with it.
