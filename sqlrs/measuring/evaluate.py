@@ -12,10 +12,11 @@ from sqlrs.measuring.sampling import SampledTables
 from sqlrs.measuring.solver import solve
 from sqlrs.planning.choose import choose
 from sqlrs.planning.external_plans import DEFAULT_SOLVER_SECONDS, Solved
-from sqlrs.planning.plan import ResidualPlan
+from sqlrs.planning.plan import Leading, ResidualPlan
 from sqlrs.planning.table_statistics import Statistics
 from sqlrs.query import Query
 from sqlrs.residuals.residual import Residual
+from sqlrs.sql.leading import NOT_ENOUGH
 from sqlrs.sql.together import Stepped, batches, together
 from sqlrs.sql.write import statement_of
 
@@ -83,7 +84,8 @@ class Evaluator:
 
     def _values(self, batch: ResidualPlan | list[Stepped]) -> list[int]:
         if isinstance(batch, list):
-            return integers(self.snapshot.rows(together(batch, self.dialect)))
+            found = integers(self.snapshot.rows(together(batch, self.dialect)))
+            return [self._settled(plan, n) for plan, n in zip(batch, found, strict=True)]
         return [self._value(batch)]
 
     def _plan(self, residual: Residual) -> ResidualPlan:
@@ -92,9 +94,16 @@ class Evaluator:
             self.statistics,
             how=self.how,
             solver_seconds=self.solver_seconds,
+            in_turn=True,
         )
+
+    def _settled(self, plan: ResidualPlan, value: int) -> int:
+        """The value, by another plan where the groups that lead were not enough."""
+        if isinstance(plan, Leading) and value == NOT_ENOUGH:
+            return self._value(plan.otherwise)
+        return value
 
     def _value(self, plan: ResidualPlan) -> int:
         if isinstance(plan, Solved):
             return solve(plan, self.snapshot.rows(statement_of(plan, self.dialect)))
-        return self.snapshot.scalar(statement_of(plan, self.dialect))
+        return self._settled(plan, self.snapshot.scalar(statement_of(plan, self.dialect)))

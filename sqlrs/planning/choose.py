@@ -9,8 +9,9 @@ from sqlrs.compiler.forms import tells_equal_values_apart
 from sqlrs.errors import UsageError
 from sqlrs.planning.external_plans import DEFAULT_SOLVER_SECONDS, external_plan
 from sqlrs.planning.inclusion_exclusion import Planner, Sum
+from sqlrs.planning.leading import leaders
 from sqlrs.planning.passing import passed
-from sqlrs.planning.plan import HOW, Factorised, Plain, Pruned, ResidualPlan, table_names
+from sqlrs.planning.plan import HOW, Factorised, Leading, Plain, Pruned, ResidualPlan, table_names
 from sqlrs.planning.problem import Problem
 from sqlrs.planning.prune import prune
 from sqlrs.planning.separate import reduced, separate
@@ -20,6 +21,8 @@ from sqlrs.residuals.residual import Residual
 
 # Below this cost, about a hundredth of a second, there is nothing to gain from another plan.
 _QUICK = 200_000.0
+# Groups that lead serve several residuals, of which each plan bears a part.
+_SHARED = 2.0
 
 
 class Rewrite(NamedTuple):
@@ -46,9 +49,11 @@ def choose(
     *,
     how: str = "auto",
     solver_seconds: float = DEFAULT_SOLVER_SECONDS,
+    in_turn: bool = False,
 ) -> ResidualPlan:
     """The plan for a residual; ``how`` forces one. Statistics guide the choice, never the value.
 
+    ``in_turn``: whoever runs it can run a second statement where the first one is not enough.
     Where a residual has external variables, its shape alone decides the plan.
     """
     if how not in HOW:
@@ -59,17 +64,24 @@ def choose(
         return Plain(residual)
     if any(map(tells_equal_values_apart, residual.generals)):
         return Plain(residual, reason="a condition can tell equal values apart: none are grouped")
-    return _factorised_or_pruned(residual, statistics, how)
+    plan = _factorised_or_pruned(residual, statistics, how)
+    return _leading(plan, statistics) if in_turn and how == "auto" else plan
 
 
 def _factorised_or_pruned(
     residual: Residual, statistics: Statistics | None, how: str
-) -> ResidualPlan:
+) -> Factorised | Pruned:
     """The cheapest way to count every group, or bounds that leave few groups to be counted."""
     planner = Planner(statistics or Statistics())
-    problem = reduced(Problem.of(residual))
-    total = planner.exact(problem, thorough=statistics is not None)
-    total, _ = _cheapest(total, problem, planner, quick=True)
+    narrow = Problem.of(residual)
+    wide = narrow.freed(residual.determined)
+    total, problem = _direct(reduced(narrow), planner, statistics)
+    if wide.free != narrow.free:
+        total, problem = min(
+            (total, problem),
+            _direct(reduced(wide), planner, statistics),
+            key=lambda way: way[0].cost,
+        )
     if how == "auto" and total.cost <= _QUICK:
         return Factorised(residual, total, reason="quick as it is")
     total, saving = _cheapest(total, problem, planner, quick=False)
@@ -85,6 +97,27 @@ def _factorised_or_pruned(
         return Factorised(residual, total, reason=reason)
     reason = "few boundary values are expected to have a bound above the maximum"
     return Pruned(residual, pruning, reason=reason)
+
+
+def _leading(
+    plan: Factorised | Pruned, statistics: Statistics | None
+) -> Factorised | Pruned | Leading:
+    """The groups that lead without lookups first, where that is expected to cost less."""
+    problem = Problem.of(plan.residual)
+    if plan.cost <= _QUICK or problem.output is not None:
+        return plan
+    found = leaders(problem, Planner(statistics or Statistics()), table_names(plan.residual))
+    if found is None or found.cost > _SHARED * plan.cost:
+        return plan
+    return Leading(plan.residual, found, plan)
+
+
+def _direct(
+    problem: Problem, planner: Planner, statistics: Statistics | None
+) -> tuple[Sum, Problem]:
+    """The cheapest way to count every group, with the rewrites that are tried in every case."""
+    total = planner.exact(problem, thorough=statistics is not None)
+    return _cheapest(total, problem, planner, quick=True)[0], problem
 
 
 def _cheapest(total: Sum, problem: Problem, planner: Planner, *, quick: bool) -> tuple[Sum, str]:

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from sqlrs.planning.bags import Grouping, Join, described
 from sqlrs.planning.inclusion_exclusion import Sum
+from sqlrs.planning.leading import Leaders
 from sqlrs.planning.leaves import Leaf, Picked, Ranked, RunningSum, weights_of
 from sqlrs.planning.problem import Above, Condition, Equal, Renamed
 from sqlrs.planning.prune import Pruning
@@ -113,6 +114,33 @@ class Pruned:
         lines.append("exact where a bound exceeds the best so far:")
         lines += [f"  {line}" for line in sum_lines(pruning.rest)]
         return [*lines, "largest", f"reason: {self.reason}"]
+
+
+@dataclass(frozen=True)
+class Leading:
+    """The groups that lead without lookups, exactly; where they are not enough, another plan."""
+
+    residual: Residual
+    leaders: Leaders
+    otherwise: Factorised | Pruned
+    name: str = "leading"
+
+    @property
+    def steps(self) -> list[Grouping]:
+        """The steps that depend on tables alone, innermost first."""
+        return table_steps([self.leaders.core, self.leaders.exact])
+
+    @property
+    def cost(self) -> float:
+        """What the planner expects if the groups that lead are enough."""
+        return self.leaders.cost
+
+    def lines(self) -> list[str]:
+        """The counts without lookups, the exact ones, and what is done if they are not enough."""
+        lines = [f"the {self.leaders.most} largest groups without lookups:"]
+        lines += [f"  {line}" for line in sum_lines(self.leaders.core)]
+        lines += ["exact for these:", *(f"  {line}" for line in sum_lines(self.leaders.exact))]
+        return [*lines, "if one of the others may be larger:", *self.otherwise.lines()]
 
 
 def table_steps(sums: Iterable[Sum]) -> list[Grouping]:

@@ -100,23 +100,25 @@ class Problem:
 
     @classmethod
     def of(cls, residual: Residual) -> Problem:
-        """The residual's count for each value of its boundary.
-
-        What the boundary decides through keys is free too, where tables share it: it changes no
-        count, and the tables then meet in free variables alone.
-        """
+        """The residual's count for each value of its boundary."""
         never_null = residual.query.never_null
-        held = Counter(v for atom in residual.atoms for v in atom.variables)
-        # Without a boundary the result is one number, not the largest of several.
-        known = residual.determined if residual.boundary else frozenset[Variable]()
-        shared = frozenset(v for v in known if held[v] > 1)
         return cls(
             leaves=tuple(TableRows.of(atom, never_null) for atom in residual.atoms),
-            free=residual.boundary | shared,
+            free=residual.boundary,
             inequalities=residual.inequalities,
             others=(*sorted(residual.comparisons, key=str), *residual.generals),
             output=residual.output,
         )
+
+    def freed(self, decided: frozenset[Variable]) -> Problem:
+        """The problem in which what the free variables decide is free too, where leaves share it.
+
+        It changes no count, and the leaves then meet in free variables alone. Without a free
+        variable the result is one number, not the largest of several.
+        """
+        held = Counter(v for leaf in self.leaves for v in leaf.variables)
+        shared = frozenset(v for v in decided if held[v] > 1)
+        return replace(self, free=self.free | shared) if self.free else self
 
     @cached_property
     def variables(self) -> tuple[Variable, ...]:

@@ -102,7 +102,7 @@ class StatementBuilder:
 
     def step(self, grouping: Grouping) -> StepResult:
         """The relation of a step, from an equal one where there is one."""
-        form, kept = grouping.canonical.form, _in_order(grouping)
+        form, kept = grouping.canonical.form, in_order(grouping)
         known = self.kept.get(form) or self._steps.get(form)
         if known is None:
             select, columns = self.grouped(grouping)
@@ -284,25 +284,30 @@ class StatementBuilder:
 
 def stored(name: str, grouping: Grouping, columns: Mapping[Variable, str]) -> Stored:
     """What later uses of a step need to know, in the order that its form gives its variables."""
-    return name, tuple(columns[v] for v in _in_order(grouping)), grouping.counted
+    return name, tuple(columns[v] for v in in_order(grouping)), grouping.counted
 
 
-def _in_order(grouping: Grouping) -> tuple[Variable, ...]:
+def in_order(grouping: Grouping) -> tuple[Variable, ...]:
     """What a step keeps, in the order of its form: equal forms with equal ones are one relation."""
     return tuple(v for v in grouping.canonical.order if v in grouping.keep)
 
 
-def largest(building: StatementBuilder, rows: exp.Select, grouped: bool) -> exp.Select:
-    """The one number of a statement: the largest of the rows' counts, or their only one."""
-    if grouped:
-        name = building.add("per_boundary_value", rows)
-        value: exp.Expression = exp.Max(this=column(RESULTS, name))
-        return select_from(
-            table_named(name), named(exp.Coalesce(this=value, expressions=[number_of(0)]), RESULTS)
-        )
-    last = rows.expressions[-1]
-    last.set("this", exp.Coalesce(this=last.this, expressions=[number_of(0)]))
-    return rows
+def largest(rows: exp.Select, grouped: bool) -> exp.Select:
+    """The one number of a statement: the largest of the rows' counts, or their only one.
+
+    Rows of which only the count is read are not kept: neither as a step nor with their values.
+    """
+    if not grouped:
+        last = rows.expressions[-1]
+        last.set("this", exp.Coalesce(this=last.this, expressions=[number_of(0)]))
+        return rows
+    if not rows.args.get("distinct"):
+        rows.set("expressions", rows.expressions[-1:])
+    alias = "per_boundary_value"
+    value: exp.Expression = exp.Max(this=column(RESULTS, alias))
+    return select_from(
+        inner(rows, alias), named(exp.Coalesce(this=value, expressions=[number_of(0)]), RESULTS)
+    )
 
 
 def _once_each(join: Join) -> tuple[list[Input], Counter[Input]]:
@@ -316,7 +321,7 @@ def _once_each(join: Join) -> tuple[list[Input], Counter[Input]]:
     for place, one in enumerate(join.inputs):
         form: Hashable = place
         if isinstance(one, Grouping) and _unique_by_join(one):
-            form = (one.canonical.form, _in_order(one))
+            form = (one.canonical.form, in_order(one))
         times[first.setdefault(form, one)] += 1
     return list(first.values()), times
 

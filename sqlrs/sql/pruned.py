@@ -7,7 +7,7 @@ from sqlglot import exp
 from sqlrs.planning.inclusion_exclusion import Sum
 from sqlrs.planning.leaves import Picked
 from sqlrs.planning.prune import Pruning
-from sqlrs.sql.factorised import StatementBuilder
+from sqlrs.sql.factorised import StatementBuilder, largest
 from sqlrs.trees.build import (
     ascending,
     filtered_by,
@@ -38,14 +38,14 @@ class _PrunedWriter:
         self._seeds(first.seeds, bound)
         for level in deeper:
             self._seeds(level.seeds, self._bound(level.seeding))
-        best = self.building.add("best_seed", self._best(self.pruning.seeded, "seed_results"))
+        best = self.building.add("best_seed", self._best(self.pruning.seeded))
         evaluated = None if deeper else first.seeds
         self._survivors(first.survivors, bound, best, evaluated)
         for side, side_bound in sides:
             self._survivors(side.survivors, side_bound, best)
         for level in deeper:
             self._survivors(level.survivors, self._bound(level.surviving), best)
-        rest = self.building.add("best_survivor", self._best(self.pruning.rest, "survivor_results"))
+        rest = self.building.add("best_survivor", self._best(self.pruning.rest))
         both = exp.Greatest(this=column(RESULTS, best), expressions=[column(RESULTS, rest)])
         return self.building.finished(
             joined_with(select_from(table_named(best), named(both, RESULTS)), table_named(rest), [])
@@ -79,9 +79,6 @@ class _PrunedWriter:
             where.append(exp.Not(this=already))
         self.building.keep_picked(survivors, filtered_by(select, where))
 
-    def _best(self, total: Sum, name: str) -> exp.Select:
+    def _best(self, total: Sum) -> exp.Select:
         rows, _ = self.building.totals(total)
-        kept = self.building.add(name, rows)
-        largest = exp.Max(this=column(RESULTS, kept))
-        value = exp.Coalesce(this=largest, expressions=[number(0)])
-        return select_from(table_named(kept), named(value, RESULTS))
+        return largest(rows, grouped=True)

@@ -12,8 +12,10 @@ from sqlglot import exp
 
 from sqlrs.dialects import dialect_named
 from sqlrs.planning.bags import Grouping
-from sqlrs.planning.plan import Factorised, Pruned, ResidualPlan, table_names
+from sqlrs.planning.leading import Leaders
+from sqlrs.planning.plan import Factorised, Leading, Pruned, ResidualPlan, table_names
 from sqlrs.sql.factorised import StatementBuilder, Stored, step_name, stored
+from sqlrs.sql.leading import kept_as, leading_select
 from sqlrs.sql.write import statement_of
 from sqlrs.trees.identifiers import column, identifier
 from sqlrs.trees.naming import RESULTS, free_name
@@ -22,7 +24,7 @@ from sqlrs.trees.naming import RESULTS, free_name
 _MOST_COST = 2e8
 
 
-Stepped = Factorised | Pruned
+Stepped = Factorised | Pruned | Leading
 
 
 def batches(plans: Iterable[ResidualPlan]) -> Iterator[ResidualPlan | list[Stepped]]:
@@ -30,7 +32,7 @@ def batches(plans: Iterable[ResidualPlan]) -> Iterator[ResidualPlan | list[Stepp
     batch: list[Stepped] = []
     cost = 0.0
     for plan in plans:
-        stepped = plan if isinstance(plan, Factorised | Pruned) else None
+        stepped = plan if isinstance(plan, Stepped) else None
         if batch and (stepped is None or cost + stepped.cost > _MOST_COST):
             yield batch if len(batch) > 1 else batch[0]
             batch, cost = [], 0.0
@@ -55,6 +57,12 @@ def together(plans: Sequence[Stepped], dialect: str) -> exp.Select:
         select, columns = building.grouped(step)
         outside[name] = building.finished(select)
         kept[step.canonical.form] = stored(name, step, columns)
+    for leaders in shared_leaders(plans):
+        name = free_name("leading_groups", taken)
+        building = StatementBuilder(dialect_named(dialect), frozenset(taken), kept)
+        select, names = leading_select(leaders, building)
+        outside[name] = building.finished(select)
+        kept[kept_as(leaders)] = (name, names, True)
     values = []
     for number, plan in enumerate(plans, 1):
         name = free_name(f"value_{number}", taken)
@@ -66,6 +74,13 @@ def together(plans: Sequence[Stepped], dialect: str) -> exp.Select:
         select = select.join(identifier(name), join_type="cross", copy=False)
     outer = StatementBuilder(dialect_named(dialect), ctes=outside)
     return outer.finished(select)
+
+
+def shared_leaders(plans: Iterable[Stepped]) -> list[Leaders]:
+    """The groups that more than one plan begins with, once each."""
+    found = [plan.leaders for plan in plans if isinstance(plan, Leading)]
+    uses = Counter(map(kept_as, found))
+    return list({kept_as(one): one for one in found if uses[kept_as(one)] > 1}.values())
 
 
 def shared_steps(plans: Iterable[Stepped]) -> list[Grouping]:

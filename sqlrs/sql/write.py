@@ -6,9 +6,10 @@ from sqlglot import exp
 
 from sqlrs.dialects import dialect_named
 from sqlrs.planning.external_plans import Domain, Solved, Sweep
-from sqlrs.planning.plan import Factorised, Plain, Pruned, ResidualPlan, table_names
+from sqlrs.planning.plan import Factorised, Leading, Plain, Pruned, ResidualPlan, table_names
 from sqlrs.sql.external_variables import domain_statement, solver_rows, sweep_statement
 from sqlrs.sql.factorised import Kept, StatementBuilder, largest
+from sqlrs.sql.leading import leading_statement
 from sqlrs.sql.plain import plain
 from sqlrs.sql.pruned import pruned_statement
 
@@ -17,6 +18,8 @@ def statement_of(
     plan: ResidualPlan, dialect: str, kept: Kept | None = None, taken: frozenset[str] = frozenset()
 ) -> exp.Select:
     """A statement that yields T_E as one integer, 0 where the join is empty; else solver's rows.
+
+    That of a plan by the groups that lead may yield NOT_ENOUGH.
 
     ``kept`` steps are there already; their names are among those ``taken``.
     """
@@ -28,9 +31,11 @@ def statement_of(
             return plain(plan.residual)
         case Factorised():
             rows, _ = building.totals(plan.total)
-            return building.finished(largest(building, rows, bool(plan.residual.boundary)))
+            return building.finished(largest(rows, bool(plan.residual.boundary)))
         case Pruned():
             return pruned_statement(plan.pruning, building)
+        case Leading():
+            return leading_statement(plan.leaders, building)
         case Sweep():
             return sweep_statement(plan.residual)
         case Domain():

@@ -12,10 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sqlrs.catalog import Column
+from sqlrs.compiler.forms import tells_equal_values_apart
 from sqlrs.planning.choose import choose
+from sqlrs.planning.inclusion_exclusion import Planner
+from sqlrs.planning.leading import leaders
+from sqlrs.planning.plan import Factorised, Leading, table_names
+from sqlrs.planning.problem import Problem
 from sqlrs.planning.table_statistics import Repetition, Statistics
 from sqlrs.residuals import isomorphism
 from sqlrs.residuals.residual import Residuals
+from sqlrs.sql.leading import NOT_ENOUGH
 from sqlrs.sql.write import statement_of
 from tests.planning.adapters import Direct
 from tests.planning.strategies import Case, cases, evaluate
@@ -50,6 +56,25 @@ def check(case: Case, snapshot: Direct) -> None:
         plan = choose(case.residual, case.statistics, how=how)
         found = snapshot.scalar(statement_of(plan, snapshot.dialect))
         assert found == expected, "\n".join([how, *plan.lines()])
+    check_leading(case, snapshot, expected)
+
+
+def check_leading(case: Case, snapshot: Direct, expected: int) -> None:
+    """The groups that lead give the number, or say that they are not enough; never all of them."""
+    residual = case.residual
+    if residual.external or any(map(tells_equal_values_apart, residual.generals)):
+        return
+    direct = choose(residual, case.statistics, how="factorised")
+    assert isinstance(direct, Factorised)
+    planner = Planner(case.statistics)
+    found = leaders(Problem.of(residual), planner, table_names(residual))
+    if found is None:
+        return
+    for most in (1, 2, 10**6):
+        plan = Leading(residual, replace(found, most=most), direct)
+        value = snapshot.scalar(statement_of(plan, snapshot.dialect))
+        enough = {expected} if most == 10**6 else {expected, NOT_ENOUGH}
+        assert value in enough, "\n".join(plan.lines())
 
 
 @pytest.mark.parametrize("name", SHAPES)

@@ -1,0 +1,105 @@
+"""Largest counts from the groups that lead without lookups: a lookup only takes results away.
+
+A leaf of which a key is known to the other leaves has at most one row for each of their results.
+Without such lookups every group counts as much or more, and residuals that differ in lookups alone
+have these groups in common. The groups that count most are evaluated exactly. If the best of them
+reaches the least of their bounds, no other group counts more; else the groups are all counted, by
+another plan. docs/proofs/plans.md has the proof.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from sqlrs.planning.bags import Grouping
+from sqlrs.planning.estimate import STEP
+from sqlrs.planning.inclusion_exclusion import Planner, Sum
+from sqlrs.planning.leaves import Leaf, Picked, TableRows
+from sqlrs.planning.problem import Problem
+from sqlrs.query import Variable
+from sqlrs.trees.naming import column_names, free_name
+
+LEADING = 1000
+
+
+@dataclass(frozen=True)
+class Leaders:
+    """The counts without lookups, the groups that lead, and their exact evaluation."""
+
+    core: Sum
+    picked: Picked
+    exact: Sum
+    most: int = LEADING
+
+    @property
+    def cost(self) -> float:
+        """Expected if the groups that lead are enough."""
+        return self.core.cost + self.exact.cost + 2 * STEP
+
+    @property
+    def grouping(self) -> Grouping:
+        """The counts without lookups as a step."""
+        (term,) = self.core.terms
+        return Grouping(term.join, self.core.problem.free)
+
+
+def leaders(problem: Problem, planner: Planner, reserved: frozenset[str]) -> Leaders | None:
+    """The evaluation by groups that lead, None where there is no lookup to leave out."""
+    if not problem.free or problem.output is not None:
+        return None
+    kept = without_lookups(problem)
+    if len(kept) == len(problem.leaves):
+        return None
+    held = _held(kept)
+    core = replace(
+        problem,
+        leaves=kept,
+        inequalities=frozenset(p for p in problem.inequalities if p.variables <= held),
+        others=tuple(c for c in problem.others if c.variables <= held),
+    )
+    counted = planner.covered(core)
+    names = column_names(problem.free)
+    picked = Picked(
+        name=free_name("leading", set(reserved)),
+        columns=tuple(sorted((c, v) for v, c in names.items())),
+        keys=(problem.free,),
+        expected=float(LEADING),
+    )
+    return Leaders(counted, picked, planner.covered(problem.restricted([picked])))
+
+
+def without_lookups(problem: Problem) -> tuple[Leaf, ...]:
+    """The leaves without those that have one row at most for each result of the others.
+
+    A lookup with a condition of its own stays: where it takes most results away, groups that lead
+    without it say little.
+    """
+    leaves = list(problem.leaves)
+    while (leaf := _lookup(leaves, problem)) is not None:
+        leaves.remove(leaf)
+    return tuple(leaves)
+
+
+def _lookup(leaves: Sequence[Leaf], problem: Problem) -> Leaf | None:
+    for leaf in leaves:
+        rest = [other for other in leaves if other is not leaf]
+        held = _held(rest)
+        if (
+            isinstance(leaf, TableRows)
+            and not leaf.weights
+            and not leaf.filters
+            and not leaf.constants
+            and all(
+                c.variables <= held or c.variables.isdisjoint(leaf.variables)
+                for c in problem.conditions
+            )
+            and problem.free <= held
+            and any(key <= held for key in leaf.keys)
+        ):
+            return leaf
+    return None
+
+
+def _held(leaves: Sequence[Leaf]) -> frozenset[Variable]:
+    return frozenset[Variable]().union(*(leaf.variables for leaf in leaves))
