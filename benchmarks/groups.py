@@ -16,9 +16,7 @@ from __future__ import annotations
 import argparse
 import math
 import re
-import shutil
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -27,12 +25,12 @@ from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 
-import duckdb
 import sqlglot
 from sqlglot import exp
 
 import sqlrs
 from benchmarks.common import geometric_mean, write_results
+from benchmarks.tpch import KEPT, database_file
 from sqlrs.before_charge import Groups, mechanisms_of
 from sqlrs.compiled import CompiledStatement
 from sqlrs.engines.base import Opened, Row
@@ -46,8 +44,6 @@ from sqlrs.mechanisms.vector_general import GeneralVector
 from sqlrs.mechanisms.vector_smooth import ParallelVector, SingleNumber
 from sqlrs.noise import Laplace
 
-GENERATOR = "tpchgen-cli"
-KEPT = Path(__file__).parents[1] / "build"
 ALONE = 5
 """How many of the groups are also asked for alone; they stand for all of them."""
 
@@ -287,31 +283,7 @@ def best(work: Callable[[], object]) -> float:
 
 def tables(scale: str, wanted: Iterable[str] = tuple(KEYS), called: str = "tpch") -> Path:
     """A DuckDB file with tables of TPC-H, generated once."""
-    path = KEPT / f"{called}-{scale}.db"
-    if path.exists():
-        return path
-    program = shutil.which(GENERATOR, path=str(Path(sys.executable).parent))
-    if program is None:
-        raise SystemExit(f"this benchmark needs {GENERATOR}: pip install {GENERATOR}")
-    folder = KEPT / f"{called}-{scale}"
-    names = ",".join(wanted)
-    subprocess.run(
-        [program, "parquet", "-s", scale, "--tables", names, "--output-dir", folder], check=True
-    )
-    half = path.with_suffix(".part")
-    half.unlink(missing_ok=True)
-    with duckdb.connect(str(half)) as connection:
-        for name in wanted:
-            source = exp.func("read_parquet", exp.Literal.string(str(folder / f"{name}.parquet")))
-            select = exp.select("*").from_(source)
-            create = exp.Create(this=exp.to_table(name), kind="TABLE", expression=select)
-            connection.execute(create.sql("duckdb"))
-            for column in connection.table(name).columns:
-                # As TPC-H has it; Parquet does not say so.
-                connection.execute(f"ALTER TABLE {name} ALTER {column} SET NOT NULL")
-    half.rename(path)
-    shutil.rmtree(folder)
-    return path
+    return database_file(scale, wanted, KEPT / f"{called}-{scale}.db")
 
 
 def table(lines: Sequence[Line]) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import sqlrs
-from benchmarks import graphs, groups, persons, table1
+from benchmarks import graphs, groups, persons, table1, tpch
 from benchmarks.__main__ import BENCHMARKS
 from benchmarks.common import collaboration_graph, write_graph
 
@@ -46,8 +46,8 @@ def test_a_number_that_is_not_the_papers_is_marked(monkeypatch: pytest.MonkeyPat
 def test_grouped_answers_are_timed_and_their_noise_is_that_of_the_release(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if not (Path(sys.executable).parent / groups.GENERATOR).exists():
-        pytest.skip(f"{groups.GENERATOR} is not installed beside Python")
+    if not (Path(sys.executable).parent / tpch.GENERATOR).exists():
+        pytest.skip(f"{tpch.GENERATOR} is not installed beside Python")
     monkeypatch.setattr(groups, "KEPT", tmp_path)
     cases = {case.name: case for case in groups.CASES}
     with groups.opened(groups.tables("0.001")) as database:
