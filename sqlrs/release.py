@@ -135,7 +135,9 @@ def release_table(
         prepared = {asked: one.prepare() for asked, one in ready.mechanisms.items()}
         check_constants(compiled.queries, ready.snapshot, engine.dialect, request.sql)
         source = Opened(ready.snapshot, engine.dialect)
-        measurements = Measurements(source, settings.plan, settings.solver_seconds, progress)
+        measurements = Measurements(
+            source, settings.plan, settings.solver_seconds, progress, kept=compiled.kept
+        )
         ticket = None if charge is None else ledger.reserve(charge)
         outcome = _noisy_table(prepared, groups, measurements, compiled, stack.pop_all())
     if isinstance(outcome, SqlrsError):
