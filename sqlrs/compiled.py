@@ -130,6 +130,9 @@ class CompiledStatement:
 
     def tables(self, catalog: Catalog) -> frozenset[Table]:
         """All tables that are read: for the measures, for domains, and above them."""
+        return self.kept.of((catalog,), lambda: self._tables(catalog), detail="tables")
+
+    def _tables(self, catalog: Catalog) -> frozenset[Table]:
         names = frozenset[tuple[str | None, str]]().union(
             *(domain_tables(d) for one in self.statement.aggregations for d in one.domains)
         )
