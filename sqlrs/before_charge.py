@@ -31,6 +31,7 @@ from sqlrs.recent_statements import RecentStatements
 from sqlrs.refusals import refusal
 from sqlrs.releasing import AfterRelease, groups_of, relation_of
 from sqlrs.settings import STRICT, Request, Settings
+from sqlrs.trees.kept import Kept
 
 _RECENT = RecentStatements()
 
@@ -59,11 +60,13 @@ def dry_run(
     statement = compiled.statement
     same = partial(compiled.same, sql=request.sql, settings=settings)
     with unchanged(compiled.tables(catalog), engine, catalog, same) as snapshot:
-        groups = Groups.read(statement.aggregations, snapshot, settings)
+        groups = Groups.read(statement.aggregations, snapshot, settings, compiled.kept)
         mechanisms = mechanisms_of(compiled, groups, epsilon, bars, settings, request.mechanism)
         relation = partial(relation_of, error_bars=bars is not None)
         empty = [relation(one, groups.rows[one.name], None) for one in statement.aggregations]
-        above = AfterRelease.of(statement, catalog, snapshot, empty, error_bars=bars is not None)
+        above = AfterRelease.of(
+            statement, catalog, snapshot, empty, compiled.kept, error_bars=bars is not None
+        )
         # Error bars of noise whose width is public tell nothing: they are free.
         paid = bars is not None and any(len(one.prices) > 1 for one in mechanisms.values())
         price = add(epsilon, bars) if bars is not None and paid else epsilon
@@ -79,14 +82,18 @@ class Groups:
 
     @classmethod
     def read(
-        cls, aggregations: Sequence[Aggregation], snapshot: Snapshot, settings: Settings
+        cls,
+        aggregations: Sequence[Aggregation],
+        snapshot: Snapshot,
+        settings: Settings,
+        kept: Kept | None = None,
     ) -> Groups:
         """Read them; too many groups are refused."""
         most = settings.max_groups
         rows: dict[str, tuple[tuple[Row, ...], ...]] = {}
         groups: dict[Asked, tuple[Ordinals, ...]] = {}
         for one in aggregations:
-            found = _domain_rows(one, snapshot, most)
+            found = _domain_rows(one, snapshot, most, kept)
             if prod(len(values) for values in found) > most:
                 raise refusal(
                     "too_many_groups",
@@ -100,11 +107,11 @@ class Groups:
 
 
 def _domain_rows(
-    aggregation: Aggregation, snapshot: Snapshot, most: int
+    aggregation: Aggregation, snapshot: Snapshot, most: int, kept: Kept | None
 ) -> tuple[tuple[Row, ...], ...]:
     """The rows of each domain; what the database cannot compute of public values is refused."""
     with suppress(StatementFailed):
-        return tuple(read_domain(snapshot, domain, most) for domain in aggregation.domains)
+        return tuple(read_domain(snapshot, domain, most, kept) for domain in aggregation.domains)
     raise refusal(
         "unknown_domain",
         "the values of the group keys cannot be computed",

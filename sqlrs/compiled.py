@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import cast
 
 from sqlglot import exp
@@ -24,6 +24,7 @@ from sqlrs.residuals.residual import Residuals
 from sqlrs.settings import Settings
 from sqlrs.sql.grouped_text import domain_text, key_text, query_text
 from sqlrs.sql.plain import plain
+from sqlrs.trees.kept import Kept
 from sqlrs.units import Unit
 
 # What is refused of a single count and may be answered as a statement.
@@ -93,13 +94,14 @@ class CompiledStatement:
     """A statement whose measures are ready to be charged and measured.
 
     ``asked`` holds each measure that is released, once, with the residuals of its terms. ``unit``:
-    who is protected, None for single rows.
+    who is protected, None for single rows. ``kept``: what was written for it, when it ran last.
     """
 
     statement: CutStatement
     asked: Mapping[Asked, tuple[Summand, ...]]
     canonical: str
     unit: Unit | None = None
+    kept: Kept = field(default_factory=Kept)
 
     @classmethod
     def of(
@@ -128,6 +130,9 @@ class CompiledStatement:
 
     def tables(self, catalog: Catalog) -> frozenset[Table]:
         """All tables that are read: for the measures, for domains, and above them."""
+        return self.kept.of((catalog,), lambda: self._tables(catalog), detail="tables")
+
+    def _tables(self, catalog: Catalog) -> frozenset[Table]:
         names = frozenset[tuple[str | None, str]]().union(
             *(domain_tables(d) for one in self.statement.aggregations for d in one.domains)
         )

@@ -133,9 +133,13 @@ def release_table(
         if charge is not None and (recorded := ledger.repeat(charge)):
             return _table(above, released_json.from_json(recorded), charge, repeated=True)
         prepared = {asked: one.prepare() for asked, one in ready.mechanisms.items()}
-        check_constants(compiled.queries, ready.snapshot, engine.dialect, request.sql)
+        check_constants(
+            compiled.queries, ready.snapshot, engine.dialect, request.sql, compiled.kept
+        )
         source = Opened(ready.snapshot, engine.dialect)
-        measurements = Measurements(source, settings.plan, settings.solver_seconds, progress)
+        measurements = Measurements(
+            source, settings.plan, settings.solver_seconds, progress, kept=compiled.kept
+        )
         ticket = None if charge is None else ledger.reserve(charge)
         outcome = _noisy_table(prepared, groups, measurements, compiled, stack.pop_all())
     if isinstance(outcome, SqlrsError):

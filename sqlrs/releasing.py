@@ -18,6 +18,7 @@ from sqlrs.compiler.bars import with_error_bars
 from sqlrs.compiler.statement import CutStatement
 from sqlrs.engines.base import Row, Snapshot
 from sqlrs.engines.released import (
+    Layout,
     ReleasedDatabase,
     ReleasedRelation,
     Result,
@@ -29,6 +30,7 @@ from sqlrs.measures import Aggregation, Measure, Ordinals
 from sqlrs.mechanisms.base import Noisy
 from sqlrs.trees.build import number, select_from, table_of
 from sqlrs.trees.identifiers import column
+from sqlrs.trees.kept import Kept
 
 MAX_PUBLIC_ROWS = 100_000
 
@@ -59,24 +61,32 @@ class AfterRelease:
         catalog: Catalog,
         snapshot: Snapshot,
         empty: Sequence[ReleasedRelation],
+        kept: Kept,
         *,
         error_bars: bool,
     ) -> AfterRelease:
         """Ready to run; what cannot run on ``empty`` relations of these cuts is refused."""
-        above = statement.above.copy()
         public = tuple(
             _public_relation(f"public_{place}", table, statement, snapshot)
             for place, table in enumerate(statement.public)
         )
         relations = [*map(shown_as, statement.aggregations, empty), *public]
-        tree = to_duckdb(
-            with_error_bars(above, catalog.dialect) if error_bars else above,
-            {one.name: dict(one.columns) for one in relations},
-            statement.source,
-        )
-        database = ReleasedDatabase(relations)
+
+        def written() -> exp.Query:
+            above = statement.above.copy()
+            return to_duckdb(
+                with_error_bars(above, catalog.dialect) if error_bars else above,
+                {name: dict(columns) for name, columns in layout.relations},
+                statement.source,
+            )
+
+        found = Layout.of(relations)
+        layout = kept.of((statement,), lambda: found, detail=found)
+        tree = kept.of((statement, layout), written, detail=error_bars)
+        database = ReleasedDatabase(layout)
         try:
-            columns = database.run(tree).columns
+            # Over no rows it gives the same whenever it runs.
+            columns = kept.of((tree, layout), lambda: database.run(tree).columns)
         except BaseException:
             database.close()
             raise
@@ -86,7 +96,7 @@ class AfterRelease:
         """The rows that an analyst sees."""
         rows = [*map(shown_as, self.aggregations, relations), *self.public]
         with closing(self.database) as database:
-            if {one.name: one.columns for one in rows} == database.columns:
+            if {one.name: one.columns for one in rows} == database.layout.columns:
                 database.fill(rows)
                 return database.run(self.statement)
         # Numbers that were recorded when the domains had values of other types.

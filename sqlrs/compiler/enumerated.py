@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
+from functools import lru_cache
 from typing import cast
 
 from sqlglot import exp
@@ -67,7 +68,11 @@ def value_of(relation: str) -> exp.Column:
 
 def constants(values: Iterable[exp.Expr], origin: str) -> Enumerated:
     """A list of constants, as the engine makes one type of them all."""
-    rows = [exp.Tuple(expressions=[value.copy()]) for value in values]
+    rows = [
+        # What stands somewhere already stays there; of thousands of new ones no copy is made.
+        exp.Tuple(expressions=[value if value.parent is None else value.copy()])
+        for value in values
+    ]
     if not rows:
         return none(origin)
     if all(isinstance(row.expressions[0], exp.Null) for row in rows):
@@ -176,12 +181,14 @@ def in_type(tree: exp.Expr, kind: ColumnType, dialect: str) -> exp.Expr | None:
         return tree
     if isinstance(tree, exp.Neg):
         tree = exp.Paren(this=tree)
-    value: exp.Expr = exp.cast(tree, _type_named(kind, dialect))
+    # Not exp.cast: it copies what it is given, and reads the type anew.
+    value: exp.Expr = exp.Cast(this=tree, to=_type_named(kind, dialect).copy())
     if kind.collation is not None:
         value = exp.Collate(this=value, expression=exp.to_column(kind.collation, dialect=dialect))
     return value
 
 
+@lru_cache(maxsize=64)
 def _type_named(kind: ColumnType, dialect: str) -> exp.DataType:
     if values_of(kind).padded:
         # character without a length would cut every text to its first letter.

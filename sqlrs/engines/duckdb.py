@@ -33,6 +33,7 @@ from sqlrs.engines.table_files import FilePath, Files, open_files
 from sqlrs.engines.watch import Outcome, Result, Stop, ctrl_c_interrupts, watched
 from sqlrs.errors import EngineFailed, Interrupted, SqlrsError, StatementFailed, UsageError
 from sqlrs.templates import template
+from sqlrs.trees.kept import text_of
 
 _MEMORY = "memory"
 # Errors that say that a statement cannot be read or evaluated, not that the database is ill.
@@ -75,7 +76,7 @@ class DuckDBSnapshot:
         if not files <= self._seen:
             self._load(files)
         self._files.require_unchanged(files)
-        found = run(statement.sql(dialect="duckdb"))
+        found = run(text_of(statement, "duckdb"))
         self._files.require_unchanged(files)
         return found
 
@@ -173,7 +174,7 @@ class DuckDBEngine:
         # A duplicate forgets what USE and SET search_path said on the original.
         database, schema, schemas = _session(connection)
         self._connection = connection if owned else connection.cursor()
-        self._settings, self._temporary = _session_of(connection)
+        settings, self._temporary = _session_of(connection)
         self._optimizers = SwitchedOff(self._connection)
         self._give_back = weakref.finalize(self, self._optimizers.release)
         self._owned = owned
@@ -186,7 +187,9 @@ class DuckDBEngine:
         self._clean_up = weakref.finalize(self, spill.remove) if spill else None
         self._databases = (database, *further_databases)
         self._search_path = tuple(dict.fromkeys((*schemas, "main")))
-        self._homes = [(database, schema), *((d, "main") for d in further_databases)]
+        homes = [(database, schema), *((d, "main") for d in further_databases)]
+        settings.append(_set_search_path(homes))
+        self._settings = "; ".join(one.sql(dialect="duckdb") for one in settings)
 
     def catalog(self) -> Catalog:
         """Tables, views, types and keys, all tables private until declared otherwise."""
@@ -215,8 +218,7 @@ class DuckDBEngine:
             self._open.add(snapshot)
         try:
             with ctrl_c_interrupts():
-                for statement in (*self._settings, _set_search_path(self._homes)):
-                    snapshot.rows(statement)
+                snapshot.run(self._settings)
                 snapshot.begin()
                 yield snapshot
         finally:

@@ -20,6 +20,7 @@ from sqlrs.engines.postgres_catalog import read_catalog, read_routines
 from sqlrs.engines.watch import ctrl_c_interrupts
 from sqlrs.errors import EngineFailed, Interrupted, SqlrsError, StatementFailed, UsageError
 from sqlrs.templates import template
+from sqlrs.trees.kept import text_of
 
 Connection = psycopg.Connection[Any]
 Lease = Callable[[], AbstractContextManager[Connection]]
@@ -48,7 +49,7 @@ class PostgresSnapshot:
 
     def rows(self, statement: exp.Expression) -> list[Row]:
         """Run a statement and fetch all its rows."""
-        return self.run(statement.sql(dialect="postgres"))
+        return self.run(text_of(statement, "postgres"))
 
     def run(self, sql: str, parameters: Mapping[str, object] | None = None) -> list[Row]:
         """Run a text and fetch all its rows."""

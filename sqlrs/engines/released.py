@@ -7,10 +7,11 @@ no file and no network, and its settings cannot be changed, whatever an analyst'
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from decimal import Decimal
+from functools import cached_property
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -23,6 +24,7 @@ from sqlrs.engines.watch import Outcome, Stop, watched
 from sqlrs.errors import Interrupted, SqlrsError
 from sqlrs.refusals import refusal
 from sqlrs.trees.identifiers import identifier
+from sqlrs.trees.kept import text_of
 
 if TYPE_CHECKING:
     import duckdb
@@ -113,36 +115,92 @@ def _scale(values: Sequence[Decimal]) -> int | None:
     return scale if scale + max(whole, 0) <= _DIGITS else None
 
 
-class ReleasedDatabase:
-    """A DuckDB of its own with empty relations of these columns."""
+Columns = tuple[tuple[str, str], ...]
 
-    def __init__(self, relations: Sequence[ReleasedRelation]) -> None:
-        self.columns = {one.name: one.columns for one in relations}
+
+@dataclass(frozen=True)
+class Layout:
+    """The relations of a statement by their columns, and how each is made and filled."""
+
+    relations: tuple[tuple[str, Columns], ...]
+
+    @classmethod
+    def of(cls, relations: Iterable[ReleasedRelation]) -> Layout:
+        """That of these relations."""
+        return cls(tuple((one.name, one.columns) for one in relations))
+
+    @cached_property
+    def columns(self) -> dict[str, Columns]:
+        """The columns by the name of the relation."""
+        return dict(self.relations)
+
+    @cached_property
+    def create(self) -> str:
+        """The text that makes all of them."""
+        texts = []
+        for name, columns in self.relations:
+            kinds = [
+                exp.ColumnDef(this=identifier(one), kind=exp.DataType.build(kind, "duckdb"))
+                for one, kind in columns
+            ]
+            schema = exp.Schema(this=exp.to_table(name), expressions=kinds)
+            texts.append(exp.Create(this=schema, kind="TABLE").sql(dialect="duckdb"))
+        return "; ".join(texts)
+
+    @cached_property
+    def insert(self) -> dict[str, str]:
+        """For each the text that fills it, with a list of texts for each column as parameters.
+
+        All rows in one statement: row by row takes seconds.
+        """
+        texts = exp.DataType.build("VARCHAR[]", "duckdb")
+        found = {}
+        for name, columns in self.relations:
+            values = [
+                exp.cast(
+                    exp.Explode(this=exp.cast(exp.Placeholder(), texts)), kind, dialect="duckdb"
+                )
+                for _, kind in columns
+            ]
+            insert = exp.insert(exp.select(*values), exp.to_table(name))
+            found[name] = insert.sql(dialect="duckdb")
+        return found
+
+
+class ReleasedDatabase:
+    """A DuckDB for one user at a time, with empty relations.
+
+    All of it is one transaction, which is rolled back in the end: the next user finds nothing. One
+    in which anything failed is not used again.
+    """
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
         self._connection = _AHEAD.take()
+        self._clean = self._closed = False
         try:
-            for name, columns in self.columns.items():
-                kinds = [
-                    exp.ColumnDef(this=identifier(one), kind=exp.DataType.build(kind, "duckdb"))
-                    for one, kind in columns
-                ]
-                schema = exp.Schema(this=exp.to_table(name), expressions=kinds)
-                create = exp.Create(this=schema, kind="TABLE")
-                self._connection.execute(create.sql(dialect="duckdb"))
+            self._connection.begin()
+            self._connection.execute(layout.create)
         except BaseException:
             self.close()
             raise
+        self._clean = True
 
     def fill(self, relations: Sequence[ReleasedRelation]) -> None:
         """Put the rows of these relations into the empty ones of the same names."""
         for relation in relations:
-            if relation.columns != self.columns[relation.name]:
+            if relation.columns != self.layout.columns[relation.name]:
                 raise ValueError(f"{relation.name} has other columns here")
             if relation.rows:
-                _insert(self._connection, relation)
+                values = [list(map(_text, column)) for column in zip(*relation.rows, strict=True)]
+                self._clean = False
+                self._connection.execute(self.layout.insert[relation.name], values)
+                self._clean = True
 
     def run(self, statement: exp.Query) -> Result:
         """The rows of a statement; a refusal where DuckDB cannot run it."""
-        text, connection = statement.sql(dialect="duckdb"), self._connection
+        text, connection = text_of(statement, "duckdb"), self._connection
+        self._clean = False
         outcome = watched(
             lambda: connection.execute(text).fetchmany(MOST_ROWS + 1),
             connection.interrupt,
@@ -157,10 +215,18 @@ class ReleasedDatabase:
                 hint="join released rows on their keys, or take the first ones with LIMIT",
             )
         columns = tuple((str(d[0]), str(d[1])) for d in connection.description or ())
+        self._clean = True
         return Result(columns, tuple(outcome.result))
 
     def close(self) -> None:
-        """Forget everything; what takes time of it happens in the background."""
+        """Forget everything."""
+        if self._closed:
+            return
+        self._closed = True
+        with suppress(Exception):
+            if self._clean:
+                self._connection.rollback()
+                return _AHEAD.give_back(self._connection)
         _AHEAD.put_away(self._connection)
 
 
@@ -188,27 +254,15 @@ _AHEAD = StartedAhead(_started)
 
 def described(statement: exp.Query, relations: Sequence[ReleasedRelation]) -> Result:
     """The columns that a statement would have; a refusal where DuckDB cannot run it."""
-    with closing(ReleasedDatabase(relations)) as database:
+    with closing(ReleasedDatabase(Layout.of(relations))) as database:
         return Result(database.run(statement).columns, ())
 
 
 def afterwards(statement: exp.Query, relations: Sequence[ReleasedRelation]) -> Result:
     """Run a statement over released relations alone."""
-    with closing(ReleasedDatabase(relations)) as database:
+    with closing(ReleasedDatabase(Layout.of(relations))) as database:
         database.fill(relations)
         return database.run(statement)
-
-
-def _insert(connection: duckdb.DuckDBPyConnection, relation: ReleasedRelation) -> None:
-    """All rows in one statement, each column as a list of texts: row by row takes seconds."""
-    texts = exp.DataType.build("VARCHAR[]", "duckdb")
-    columns = [
-        exp.cast(exp.Explode(this=exp.cast(exp.Placeholder(), texts)), kind, dialect="duckdb")
-        for _, kind in relation.columns
-    ]
-    insert = exp.insert(exp.select(*columns), exp.to_table(relation.name))
-    values = [list(map(_text, column)) for column in zip(*relation.rows, strict=True)]
-    connection.execute(insert.sql(dialect="duckdb"), values)
 
 
 def _text(value: object) -> str | None:

@@ -1,6 +1,7 @@
-"""A connection that is started before it is needed, and put away after its use, by a thread.
+"""A connection that is started before it is needed, and used again where nothing is left in it.
 
-What waits here has run no statement of anybody's and holds no row; each is handed out once.
+Starting one takes longer than what most statements do in it. Each is handed out to one user at a
+time; what its last user gives back as clean waits for the next one, all others are ended.
 """
 
 from __future__ import annotations
@@ -35,7 +36,6 @@ class StartedAhead(Generic[Started]):
         self._start = start
         self._lock = threading.Lock()
         self._waiting: Future[Started] | None = None
-        self._handed_out = 0
         self._not_ours: list[Future[Started]] = []
         # A forked process shares no thread with this one, so nothing that waits is its own.
         os.register_at_fork(after_in_child=self._forget)
@@ -53,24 +53,23 @@ class StartedAhead(Generic[Started]):
         """The one that waits, or one that is started now."""
         with self._lock:
             waiting, self._waiting = self._waiting, None
-            self._handed_out += 1
         if waiting is not None:
             with suppress(Exception):
                 return waiting.result()
         return self._start()
 
+    def give_back(self, used: Started) -> None:
+        """Take back one in which nothing is left; it is ended where another one waits already."""
+        with self._lock:
+            if self._waiting is None:
+                self._waiting = Future[Started]()
+                self._waiting.set_result(used)
+                return
+        self.put_away(used)
+
     def put_away(self, used: Started) -> None:
-        """Close one in the background; whoever has asked twice will ask again, so the next waits.
-
-        A program that asks once, such as a command, starts none in vain.
-        """
-
-        def work() -> None:
-            used.close()
-            if self._handed_out > 1:
-                self.begin()
-
-        threading.Thread(target=work, name="sqlrs-close").start()
+        """End one in the background."""
+        threading.Thread(target=used.close, name="sqlrs-close").start()
 
     def _fill(self, waiting: Future[Started]) -> None:
         try:

@@ -19,6 +19,7 @@ from sqlrs.residuals.residual import Residual
 from sqlrs.sql.leading import NOT_ENOUGH
 from sqlrs.sql.together import Stepped, batches, together
 from sqlrs.sql.write import statement_of
+from sqlrs.trees.kept import Kept
 
 
 @dataclass(frozen=True, repr=False)
@@ -61,6 +62,7 @@ class Evaluator:
     how: str = "auto"
     solver_seconds: float = DEFAULT_SOLVER_SECONDS
     sampled: SampledTables = field(default_factory=SampledTables, compare=False, repr=False)
+    kept: Kept = field(default_factory=Kept, compare=False, repr=False)
 
     @cached_property
     def statistics(self) -> Statistics | None:

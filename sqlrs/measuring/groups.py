@@ -23,12 +23,17 @@ from sqlrs.sql.grouped import (
     grouped_totals,
 )
 from sqlrs.sql.side_by_side import SideBySide
+from sqlrs.trees.kept import Kept
 from sqlrs.values import behave_alike
 
 
-def read_domain(snapshot: Snapshot, domain: KeyDomain, most: int) -> tuple[Row, ...]:
+def read_domain(
+    snapshot: Snapshot, domain: KeyDomain, most: int, kept: Kept | None = None
+) -> tuple[Row, ...]:
     """The rows with the ordinals 0, 1, 2, …; more than ``most`` say that there are too many."""
-    return tuple(snapshot.rows(domain_rows(domain, most + 1)))
+    kept = Kept() if kept is None else kept
+    statement = kept.of((domain,), lambda: domain_rows(domain, most + 1), detail=most)
+    return tuple(snapshot.rows(statement))
 
 
 def can_measure_by_group(
@@ -85,15 +90,27 @@ class NumberedGroups:
             how = "plain"
         else:
             statistics = evaluator.statistics
-        plan = by_group(whole, self.variables, statistics, how=how)
-        return _numbers(grouped_totals(plan, self.keys, self.domains, evaluator.dialect), evaluator)
+
+        def written() -> exp.Select:
+            plan = by_group(whole, self.variables, statistics, how=how)
+            return grouped_totals(plan, self.keys, self.domains, evaluator.dialect)
+
+        if statistics is not None:
+            # Other sizes may have another plan.
+            return _numbers(written(), evaluator)
+        about = (whole, self.keys, *self.domains)
+        return _numbers(evaluator.kept.of(about, written, detail=how), evaluator)
 
     def totals_side_by_side(
         self, sides: SideBySide, evaluator: Evaluator
     ) -> list[dict[Ordinals, int]]:
         """The same for each of several queries, by one statement."""
-        whole = Residuals(sides.query, Reading()).of(sides.query.everything)
-        statement = grouped_side_by_side(sides, whole, self.keys, self.domains, evaluator.dialect)
+
+        def written() -> exp.Select:
+            whole = Residuals(sides.query, Reading()).of(sides.query.everything)
+            return grouped_side_by_side(sides, whole, self.keys, self.domains, evaluator.dialect)
+
+        statement = evaluator.kept.of((sides, self.keys, *self.domains), written)
         rows = integer_rows(evaluator.snapshot.rows(statement))
         size = len(self.domains)
         return [

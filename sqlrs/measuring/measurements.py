@@ -32,6 +32,7 @@ from sqlrs.planning.limits import limit
 from sqlrs.query import Term
 from sqlrs.residuals.isomorphism import representatives
 from sqlrs.residuals.residual import Members, Residual, Residuals
+from sqlrs.trees.kept import Kept
 
 Fold = Callable[[Values], Fraction]
 _Known = dict[Members, int]
@@ -47,6 +48,7 @@ class Measurements:
     progress: Progress | None = None
     sampled: SampledTables = field(default_factory=SampledTables, compare=False, repr=False)
     read: dict[int, ReadTotals] = field(default_factory=dict, compare=False, repr=False)
+    kept: Kept = field(default_factory=Kept, compare=False, repr=False)
     beside: SumsBesideCounts = field(default_factory=SumsBesideCounts, compare=False, repr=False)
 
     def count(self, residuals: Residuals) -> int:
@@ -99,9 +101,13 @@ class Measurements:
             return
         terms = list(wanted)
         self.beside.expect(residuals for _, residuals, _ in terms)
-        for together in read_side_by_side((signed, domains) for signed, _, domains in terms):
+        parts = [(signed, domains) for signed, _, domains in terms]
+        objects = tuple(one for signed, domains in parts for one in (signed, *domains))
+        for together in self.kept.of(objects, lambda: list(read_side_by_side(parts))):
             with self.source.snapshot() as snapshot:
-                evaluator = Evaluator(snapshot, together.sides.query, self.source.dialect)
+                evaluator = Evaluator(
+                    snapshot, together.sides.query, self.source.dialect, kept=self.kept
+                )
                 for one in together.read(evaluator):
                     self.read[id(one.signed)] = one
 
@@ -172,7 +178,7 @@ class Measurements:
 
     def _enough(self, work: Work, fold: Fold | None) -> _Known:
         with self._evaluator(work.residuals) as evaluator:
-            known = self.beside.known(work, evaluator.snapshot)
+            known = self.beside.known(work, evaluator.snapshot, evaluator.kept)
             limits = {} if fold is None else _limits(work, evaluator)
             if fold is None or not limits:
                 return known | _run(work, evaluator, work.statements, known)
@@ -191,6 +197,7 @@ class Measurements:
             self.plan,
             self.solver_seconds,
             self.sampled,
+            self.kept,
         )
 
     def _hear(self, position: int, number: int, part: Residual) -> None:

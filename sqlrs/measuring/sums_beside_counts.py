@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from functools import partial
+
+from sqlglot import exp
 
 from sqlrs.engines.base import Snapshot, integers
 from sqlrs.measuring.work import Work
 from sqlrs.residuals.residual import Members, Residual, Residuals
 from sqlrs.sql.plain import largest_side_by_side
 from sqlrs.sql.side_by_side import SideBySide
+from sqlrs.trees.kept import Kept
 
 
 @dataclass(repr=False)
@@ -26,24 +30,33 @@ class SumsBesideCounts:
         """These sums are about to be measured on the snapshot that is open, after their counts."""
         self.sums += [one for one in wanted if one.query.weighted and one.query.distinct is None]
 
-    def known(self, work: Work, snapshot: Snapshot) -> dict[Members, int]:
+    def known(self, work: Work, snapshot: Snapshot, kept: Kept) -> dict[Members, int]:
         """The values that are there already, or are read now together with those of a sum."""
         own = work.residuals
         found = {members: value for one, members, value in self._read if one is own}
         if own.query.weighted:
             return found
         for other in self.sums:
-            if other.query.unweighted == own.query and other.reading == own.reading:
-                sides = SideBySide.with_count(other.query)
-                if sides is None:
-                    continue
+            sides = kept.of((own, other), partial(_beside, own, other))
+            if sides is not None:
                 for part in work.statements:
                     if part.members not in found and _is_simple(part):
-                        statement = largest_side_by_side(replace(part, query=sides.query), sides)
+                        statement = kept.of((part, sides), partial(_largest, part, sides))
                         value, total = integers(snapshot.rows(statement))
                         found[part.members] = value
                         self._read.append((other, part.members, total))
         return found
+
+
+def _beside(count: Residuals, other: Residuals) -> SideBySide | None:
+    """The count and the sum as one query; None where it is another one."""
+    if other.query.unweighted != count.query or other.reading != count.reading:
+        return None
+    return SideBySide.with_count(other.query)
+
+
+def _largest(part: Residual, sides: SideBySide) -> exp.Select:
+    return largest_side_by_side(replace(part, query=sides.query), sides)
 
 
 def _is_simple(part: Residual) -> bool:

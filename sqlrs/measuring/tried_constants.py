@@ -9,6 +9,7 @@ not called: that they read no table is somebody's word.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from sqlglot import exp
 
@@ -23,6 +24,7 @@ from sqlrs.query import Query
 from sqlrs.refusals import refusal
 from sqlrs.trees.build import computed_value, filtered_by, inner, named, number, select_from
 from sqlrs.trees.identifiers import column
+from sqlrs.trees.kept import Kept
 from sqlrs.trees.predicates import filter_condition, general_condition
 from sqlrs.values import MOMENTS, NUMBERS
 
@@ -39,26 +41,16 @@ _TAKEN_ON_BY_NAME = frozenset({"UUID", "TIME", "INTERVAL"})
 _ROW = "r"
 
 
-def check_constants(queries: Sequence[Query], snapshot: Snapshot, dialect: str, sql: str) -> None:
+def check_constants(
+    queries: Sequence[Query], snapshot: Snapshot, dialect: str, sql: str, kept: Kept | None = None
+) -> None:
     """Refuse the queries of the text ``sql`` if the engine cannot evaluate a constant of theirs."""
-    conditions: list[_Condition] = []
-    for condition in (one for query in queries for one in _conditions(query)):
-        # Queries of one text have most of their conditions in common.
-        if condition not in conditions:
-            conditions.append(condition)
-    found = [constant for tree, _ in conditions for constant in _constants(tree)]
-    row_by_row = dialect_named(dialect).converts_each_row
-    if row_by_row:
-        found += [text for condition in conditions for text in _typed_texts(*condition)]
-    tried = list(dict.fromkeys(found))
-    asked = [_is_null(constant) for constant in tried]
-    if not row_by_row:
-        # Plain texts are read with the statement, in the type of what they are set against.
-        asked += [_over_no_row(*condition) for condition in conditions]
-    if not asked:
+    kept = Kept() if kept is None else kept
+    attempt = kept.of(tuple(queries), lambda: _Attempt.of(queries, dialect), detail="constants")
+    if not attempt.asked:
         return
     try:
-        snapshot.rows(exp.Select(expressions=asked))
+        snapshot.rows(kept.of((attempt,), lambda: exp.Select(expressions=attempt.asked)))
         return
     except StatementFailed:
         pass
@@ -66,8 +58,7 @@ def check_constants(queries: Sequence[Query], snapshot: Snapshot, dialect: str, 
         # The first that fails alone tells where.
         for query in queries:
             check_constants([query], snapshot, dialect, sql)
-    trees = tried if row_by_row else [tree for tree, _ in conditions]
-    literals = {str(one.this) for tree in trees for one in tree.find_all(exp.Literal)}
+    literals = {str(one.this) for tree in attempt.trees for one in tree.find_all(exp.Literal)}
     raise refusal(
         "bad_literal",
         f"{dialect_named(dialect).title} cannot read or evaluate a constant of the query",
@@ -75,6 +66,33 @@ def check_constants(queries: Sequence[Query], snapshot: Snapshot, dialect: str, 
         span=place_of(literals, sql, dialect),
         text=sql,
     )
+
+
+@dataclass(frozen=True, eq=False)
+class _Attempt:
+    """What is asked of the engine, and the trees that it judges thereby."""
+
+    asked: list[exp.Expression]
+    trees: list[exp.Expr]
+
+    @classmethod
+    def of(cls, queries: Sequence[Query], dialect: str) -> _Attempt:
+        conditions: list[_Condition] = []
+        for condition in (one for query in queries for one in _conditions(query)):
+            # Queries of one text have most of their conditions in common.
+            if condition not in conditions:
+                conditions.append(condition)
+        found = [constant for tree, _ in conditions for constant in _constants(tree)]
+        row_by_row = dialect_named(dialect).converts_each_row
+        if row_by_row:
+            found += [text for condition in conditions for text in _typed_texts(*condition)]
+        tried = list(dict.fromkeys(found))
+        asked = [_is_null(constant) for constant in tried]
+        if row_by_row:
+            return cls(asked, tried)
+        # Plain texts are read with the statement, in the type of what they are set against.
+        asked += [_over_no_row(*condition) for condition in conditions]
+        return cls(asked, [tree for tree, _ in conditions])
 
 
 _Condition = tuple[exp.Expression, Mapping[str, ColumnType]]

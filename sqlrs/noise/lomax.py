@@ -186,8 +186,10 @@ def _exp_above(exponent: Decimal, context: Context) -> Decimal:
 
 
 def _nearest(value: Decimal) -> int:
-    """The nearest integer; ties, which have no probability, go up."""
-    return math.floor(Fraction(value) + Fraction(1, 2))
+    """The nearest integer to a number that is not negative; ties, without probability, go up."""
+    whole = math.floor(value)
+    # Decimals of any length are compared exactly, whatever the context.
+    return whole + (value >= Decimal(f"{whole}.5"))
 
 
 def _digits_of(scale: Fraction) -> int:

@@ -13,6 +13,7 @@ import sqlglot
 from sqlglot import exp
 
 from sqlrs.engines.released import (
+    Layout,
     ReleasedDatabase,
     ReleasedRelation,
     afterwards,
@@ -171,7 +172,7 @@ def test_a_join_of_all_with_all_is_refused_before_it_fills_the_memory() -> None:
 
 
 def test_one_database_runs_a_statement_before_and_after_its_rows_come() -> None:
-    database = ReleasedDatabase([WARDS])
+    database = ReleasedDatabase(Layout.of([WARDS]))
     statement = query("SELECT count(*) FROM released_0")
     assert database.run(statement).rows == ((0,),)
     with pytest.raises(ValueError, match="other columns"):
@@ -188,5 +189,5 @@ def test_recorded_numbers_of_other_types_are_shown_all_the_same() -> None:
     recorded = ReleasedRelation("r", (("k0", "VARCHAR"), ("m0", "BIGINT")), (("A", 3),))
     statement = query("SELECT k0, a0 FROM r")
     cuts = (Aggregation("r", (KeyDomain((0,), None, ""),), (Measure(()),), (0,)),)
-    above = AfterRelease(statement, cuts, (), ReleasedDatabase([today]))
+    above = AfterRelease(statement, cuts, (), ReleasedDatabase(Layout.of([today])))
     assert above.run([recorded]).rows == (("A", 3),)
