@@ -143,11 +143,11 @@ class Contributions:
 
 @dataclass(frozen=True, repr=False)
 class OwnedResults:
-    """All results of a query, those with the same owners together. Private.
+    """All results of a query by their owners. Private.
 
-    Row by row: ``owners`` has a column for each place at which a unit may stand, with the unit's
-    number from 0 on or -1 for nobody; no unit stands twice in a row and no set of units in two
-    rows. ``weights``: what the results of these units add up to, above 0.
+    Row by row: ``owners`` has a column for each place at which a unit stands, with a number that
+    names it. A unit may stand at several places of a row, and the same units in several rows.
+    ``weights``: what the results of a row add up to, above 0.
     """
 
     owners: tuple[Sequence[int], ...]
@@ -155,7 +155,7 @@ class OwnedResults:
 
     def __post_init__(self) -> None:
         if {len(column) for column in self.owners} != {len(self.weights)}:
-            raise ValueError("results have a unit or nobody at each place")
+            raise ValueError("results have a unit at each place")
 
     def __repr__(self) -> str:
         return "OwnedResults(private)"
