@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from sqlrs.catalog import Table
+from sqlrs.catalog import ColumnType, Table
 from sqlrs.query import Constant, Query, Term
 
 Ordinals = tuple[int, ...]
@@ -45,7 +45,8 @@ class PerUnit:
     and ``number``, a whole number; several rows may have the same owner and keys, then their
     numbers are added up. ``tables`` are all that it reads.
     ``signed``: a number may be below 0. ``most``: what the numbers of one unit add up to at most on
-    every database, without their signs; None where only the data tell.
+    every database, without their signs; None where only the data tell. ``texts``: plain texts that
+    are compared with values of another type, and that type.
     """
 
     select: Hashable
@@ -53,6 +54,7 @@ class PerUnit:
     signed: bool = False
     most: int | None = None
     weighted: bool = False
+    texts: tuple[tuple[str, ColumnType], ...] = ()
 
 
 @dataclass(frozen=True)

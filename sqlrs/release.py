@@ -29,7 +29,7 @@ from sqlrs.ledger.base import add
 from sqlrs.measures import Asked
 from sqlrs.measuring.drift import unchanged
 from sqlrs.measuring.measurements import Measurements
-from sqlrs.measuring.tried_constants import check_constants
+from sqlrs.measuring.tried_constants import check_constants, check_constants_by_unit
 from sqlrs.measuring.work import Progress
 from sqlrs.mechanisms.base import Mechanism, Noisy, Preparation
 from sqlrs.mechanisms.vector_base import PreparedVector, VectorMechanism
@@ -134,6 +134,7 @@ def release_table(
             return _table(above, released_json.from_json(recorded), charge, repeated=True)
         prepared = {asked: one.prepare() for asked, one in ready.mechanisms.items()}
         check_constants(compiled.queries, ready.snapshot, engine.dialect, request.sql)
+        check_constants_by_unit(compiled.by_unit, ready.snapshot, engine.dialect, request.sql)
         source = Opened(ready.snapshot, engine.dialect)
         measurements = Measurements(source, settings.plan, settings.solver_seconds, progress)
         ticket = None if charge is None else ledger.reserve(charge)

@@ -111,7 +111,7 @@ class CutPacking:
         tau, one = self.threshold, 1 << _BITS
         most = self.weights.astype(_kind(tau * one)) * one // tau
         parts = np.minimum(_whole(solution), most).astype(_kind(len(most) * one))
-        beyond = np.maximum(_per_unit(self.owners.T, parts, self.units) - one, 0)
+        beyond = np.maximum(_per_unit(list(self.owners.T), parts, self.units) - one, 0)
         found = int(parts.sum()) - int(beyond.sum())
         return self.kept + Fraction(max(0, found) * tau, one)
 

@@ -182,7 +182,7 @@ def _looked_up(sized: exp.Select, kept: Sequence[str], grid: Sequence[int]) -> e
     names = [exp.to_identifier(name) for name in (_PLACE, low, high)]
     alias = exp.TableAlias(this=exp.to_identifier("grid"), columns=names)
     size = column(_SIZE, "sized")
-    inside = [
+    inside: list[exp.Expression] = [
         exp.GT(this=size, expression=column(low, "grid")),
         exp.LTE(this=size.copy(), expression=column(high, "grid")),
     ]
