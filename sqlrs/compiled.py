@@ -16,7 +16,7 @@ from sqlrs.compiler.simplify import Contradiction
 from sqlrs.compiler.statement import CutStatement, compile_statement, domain_tables
 from sqlrs.effort import bounded_analysis
 from sqlrs.errors import QueryRefused
-from sqlrs.measures import Aggregation, Asked
+from sqlrs.measures import Aggregation, Asked, PerUnit
 from sqlrs.mechanisms.vector_base import Summand
 from sqlrs.query import Query
 from sqlrs.refusals import refusal
@@ -122,6 +122,12 @@ class CompiledStatement:
             }
             texts = [_text(one, found, catalog.dialect) for one in statement.aggregations]
         return cls(statement, found, "; ".join(texts), catalog.unit)
+
+    @property
+    def by_unit(self) -> tuple[PerUnit, ...]:
+        """What SQL inside units contributes."""
+        found = (asked[1].per_unit for asked in self.asked)
+        return tuple(one for one in found if one is not None)
 
     @property
     def queries(self) -> tuple[Query, ...]:

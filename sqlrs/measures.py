@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from sqlrs.catalog import Table
+from sqlrs.catalog import ColumnType, Table
 from sqlrs.query import Constant, Query, Term
 
 Ordinals = tuple[int, ...]
@@ -45,7 +45,8 @@ class PerUnit:
     and ``number``, a whole number; several rows may have the same owner and keys, then their
     numbers are added up. ``tables`` are all that it reads.
     ``signed``: a number may be below 0. ``most``: what the numbers of one unit add up to at most on
-    every database, without their signs; None where only the data tell.
+    every database, without their signs; None where only the data tell. ``texts``: plain texts that
+    are compared with values of another type, and that type.
     """
 
     select: Hashable
@@ -53,6 +54,7 @@ class PerUnit:
     signed: bool = False
     most: int | None = None
     weighted: bool = False
+    texts: tuple[tuple[str, ColumnType], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -143,11 +145,11 @@ class Contributions:
 
 @dataclass(frozen=True, repr=False)
 class OwnedResults:
-    """All results of a query, those with the same owners together. Private.
+    """All results of a query by their owners. Private.
 
-    Row by row: ``owners`` has a column for each place at which a unit may stand, with the unit's
-    number from 0 on or -1 for nobody; no unit stands twice in a row and no set of units in two
-    rows. ``weights``: what the results of these units add up to, above 0.
+    Row by row: ``owners`` has a column for each place at which a unit stands, with a number that
+    names it. A unit may stand at several places of a row, and the same units in several rows.
+    ``weights``: what the results of a row add up to, above 0.
     """
 
     owners: tuple[Sequence[int], ...]
@@ -155,7 +157,7 @@ class OwnedResults:
 
     def __post_init__(self) -> None:
         if {len(column) for column in self.owners} != {len(self.weights)}:
-            raise ValueError("results have a unit or nobody at each place")
+            raise ValueError("results have a unit at each place")
 
     def __repr__(self) -> str:
         return "OwnedResults(private)"

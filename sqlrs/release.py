@@ -29,7 +29,7 @@ from sqlrs.ledger.base import add
 from sqlrs.measures import Asked
 from sqlrs.measuring.drift import unchanged
 from sqlrs.measuring.measurements import Measurements
-from sqlrs.measuring.tried_constants import check_constants
+from sqlrs.measuring.tried_constants import check_constants, check_constants_by_unit
 from sqlrs.measuring.work import Progress
 from sqlrs.mechanisms.base import Mechanism, Noisy, Preparation
 from sqlrs.mechanisms.vector_base import PreparedVector, VectorMechanism
@@ -136,6 +136,7 @@ def release_table(
         check_constants(
             compiled.queries, ready.snapshot, engine.dialect, request.sql, compiled.kept
         )
+        check_constants_by_unit(compiled.by_unit, ready.snapshot, engine.dialect, request.sql)
         source = Opened(ready.snapshot, engine.dialect)
         measurements = Measurements(
             source, settings.plan, settings.solver_seconds, progress, kept=compiled.kept

@@ -62,7 +62,7 @@ def test_grouped_answers_are_timed_and_their_noise_is_that_of_the_release(
     assert constant.alone_error / constant.relative_error == pytest.approx(25 / 2, rel=0.05)
     assert constant.floor == pytest.approx(constant.relative_error)
     assert parallel.alone_error > parallel.relative_error > parallel.floor > 0
-    assert constant.private > 0 and constant.plain > 0
+    assert constant.private.seconds > 0 and constant.plain.seconds > 0
     assert "| 25 | laplace |" in groups.table([constant, parallel])
 
 

@@ -76,19 +76,23 @@ def groups_inside_units(select: exp.Select, catalog: Catalog, source: Source) ->
         walk = Walk(catalog, source)
         body = walk.body(select, Place())
         keys = walk.selecting(select, Place()).keys(body)
-    except QueryRefused:
+    except QueryRefused as error:
+        if error.code == "bad_literal":
+            # Wherever it stands, nothing can be said of the text but that.
+            raise
         return False
     return body.unit is not None and body.unit.held_by(keys)
 
 
 @dataclass(eq=False)
 class Walk:
-    """One walk over one statement; ``tables`` are those that were met."""
+    """One walk over one statement; ``tables`` are those that were met, ``texts`` as well."""
 
     catalog: Catalog
     source: Source
     columns: dict[Reference, Known] = field(default_factory=dict)
     tables: dict[tuple[str | None, str], Table] = field(default_factory=dict)
+    texts: dict[tuple[str, ColumnType], None] = field(default_factory=dict)
     _views: dict[tuple[str | None, str], exp.Query] = field(default_factory=dict)
     _taken: set[str] = field(default_factory=lambda: set(INNER_NAMES))
     _private: int = 0
@@ -146,7 +150,7 @@ class Walk:
         def subquery(tree: exp.Expr, sight: Sight) -> ReadQuery:
             return self.query(tree, Place(place.known, sight, place.views))
 
-        return ExpressionReader(self.source, self.columns, subquery)
+        return ExpressionReader(self.source, self.columns, subquery, self.texts)
 
     def _unit(
         self, rows: Rows, conditions: Sequence[exp.Expr], place: Place, select: exp.Select

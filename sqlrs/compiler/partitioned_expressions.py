@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from sqlrs.compiler.conditions import Reference
+from sqlrs.catalog import ColumnType
+from sqlrs.compiler.conditions import RELATIONS, Reference
 from sqlrs.compiler.flat import operand, stand_at
 from sqlrs.compiler.names import Scope
 from sqlrs.compiler.partitioned_nodes import AGGREGATES, check_aggregate
@@ -75,11 +76,15 @@ Subquery = Callable[[exp.Expr, Sight], ReadQuery]
 
 @dataclass(frozen=True, eq=False)
 class ExpressionReader:
-    """Reads expressions; ``subquery`` reads the queries inside them."""
+    """Reads expressions; ``subquery`` reads the queries inside them.
+
+    ``texts``: the plain texts met that take on the type of what they are compared with.
+    """
 
     source: Source
     columns: Mapping[Reference, Known]
     subquery: Subquery
+    texts: dict[tuple[str, ColumnType], None] = field(default_factory=dict)
 
     def read(self, tree: exp.Expr, sight: Sight, *, top: bool = False) -> exp.Expr:
         """A copy in which every column names a relation of the statement; or a refusal.
@@ -107,7 +112,18 @@ class ExpressionReader:
                 return self._aggregate(tree, sight)
             case exp.Star() | exp.Distinct() | exp.Alias():
                 raise self.source.refusal("unsupported", tree)
-        return _rebuilt(tree, lambda part: self.read(part, sight))
+        made = _rebuilt(tree, lambda part: self.read(part, sight))
+        if isinstance(made, (*RELATIONS, exp.In, exp.Between)):
+            self._keep_texts([part.unnest() for part in made.iter_expressions()])
+        return made
+
+    def _keep_texts(self, compared: Sequence[exp.Expr]) -> None:
+        texts = [one for one in compared if isinstance(one, exp.Literal) and one.is_string]
+        if texts and len(texts) == len(compared) - 1:
+            (other,) = (one for one in compared if one not in texts)
+            kind = kind_in(other, self.columns)
+            if kind is not None:
+                self.texts.update(((one.name, kind), None) for one in texts)
 
     def _column(self, column: exp.Column, sight: Sight) -> exp.Expr:
         if isinstance(column.this, exp.Star):

@@ -156,7 +156,8 @@ class UnitRows:
         )
         grouped_by(select, [column(name, _ROWS) for name in names])
         tables = frozenset(self.walk.tables.values())
-        found = PerUnit(select, tables, signed=signed, most=most, weighted=weighted)
+        texts = tuple(self.walk.texts)
+        found = PerUnit(select, tables, signed=signed, most=most, weighted=weighted, texts=texts)
         return Measure((), unit, found)
 
     def _rows(

@@ -290,6 +290,8 @@ def open_duckdb(
         "threads": threads,
         "autoinstall_known_extensions": False,
         SETTING: ",".join(sorted(MISCOUNTING)),
+        # Whole numbers of so many bits are grouped in an array: in half the time by most ids.
+        "perfect_ht_threshold": 18,
         # A table name must never be read as a variable of the calling program.
         "python_enable_replacements": False,
     }

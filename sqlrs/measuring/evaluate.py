@@ -54,6 +54,7 @@ class Evaluator:
     """Evaluates residuals of one query on one snapshot.
 
     ``sampled``: what is read of the tables already, and what others may read of them later.
+    ``alone``: only the query itself is evaluated, none of its residuals.
     """
 
     snapshot: Snapshot
@@ -63,13 +64,14 @@ class Evaluator:
     solver_seconds: float = DEFAULT_SOLVER_SECONDS
     sampled: SampledTables = field(default_factory=SampledTables, compare=False, repr=False)
     kept: Kept = field(default_factory=Kept, compare=False, repr=False)
+    alone: bool = False
 
     @cached_property
     def statistics(self) -> Statistics | None:
         """Sizes and repetition; a plain plan needs none, nor does one table: it is read once."""
         if self.how == "plain" or len(self.query.atoms) == 1:
             return None
-        return self.sampled.of(self.snapshot, self.query)
+        return self.sampled.of(self.snapshot, self.query, alone=self.alone)
 
     def __call__(self, residual: Residual) -> Evaluation:
         """Plan one residual and run its statement."""

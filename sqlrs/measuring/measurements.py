@@ -164,7 +164,7 @@ class Measurements:
                     raise ValueError("these are the residuals of another query")
                 whole = residuals.of(residuals.query.everything)
                 self._hear(position, len(parts), whole)
-                statistics = self._evaluator_on(snapshot, residuals).statistics
+                statistics = self._evaluator_on(snapshot, residuals, alone=True).statistics
                 terms.append(owned_term(signed, whole, statistics, self.plan))
             return contributions(snapshot, terms, domains, grid, self.source.dialect)
 
@@ -172,7 +172,8 @@ class Measurements:
         """The results of a query by their owners, by one statement."""
         if residuals.query != signed.query:
             raise ValueError("these are the residuals of another query")
-        with self._evaluator(residuals) as evaluator:
+        with self.source.snapshot() as snapshot:
+            evaluator = self._evaluator_on(snapshot, residuals, alone=True)
             self._hear(1, 1, residuals.of(residuals.query.everything))
             return read_owned_results(signed, residuals, most, evaluator)
 
@@ -189,7 +190,9 @@ class Measurements:
         with self.source.snapshot() as snapshot:
             yield self._evaluator_on(snapshot, residuals)
 
-    def _evaluator_on(self, snapshot: Snapshot, residuals: Residuals) -> Evaluator:
+    def _evaluator_on(
+        self, snapshot: Snapshot, residuals: Residuals, *, alone: bool = False
+    ) -> Evaluator:
         return Evaluator(
             snapshot,
             residuals.query,
@@ -198,6 +201,7 @@ class Measurements:
             self.solver_seconds,
             self.sampled,
             self.kept,
+            alone,
         )
 
     def _hear(self, position: int, number: int, part: Residual) -> None:

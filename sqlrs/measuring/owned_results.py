@@ -30,13 +30,13 @@ def owner_variables(signed: Signed) -> frozenset[Variable]:
 def read_owned_results(
     signed: Signed, residuals: Residuals, most: int, evaluator: Evaluator
 ) -> OwnedResults:
-    """All of them in one statement; more than ``most`` sets of owners fail before they are read."""
+    """All of them in one statement; more than ``most`` rows of owners fail before they are read."""
     whole = residuals.of(residuals.query.everything)
     plan = by_group(whole, owner_variables(signed), evaluator.statistics, how=evaluator.how)
     statement = owned.owned_results(plan, most + 1, evaluator.dialect)
     *units, weights = integer_columns(evaluator.snapshot, statement, len(plan.keys) + 1)
     if len(weights) > most:
-        raise EngineFailed("results have more different sets of owners than the limit")
+        raise EngineFailed("results have more different owners than the limit")
     if weights and min(weights) <= 0:
         raise EngineFailed("results of some owners add up to less than they can")
     return OwnedResults(tuple(units), weights)

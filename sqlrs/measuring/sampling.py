@@ -19,7 +19,8 @@ from sqlrs.values import behave_alike
 _SMALL = 2_000
 _WHOLE = 1_000_000
 _SAMPLE = 200_000
-# Of so many private tables all residuals that are measured are of one size: none is left out.
+# Of so many private tables all residuals that are measured are of one size: none is left out. Of
+# more, frequencies may show that some of them can.
 _EACH_NEEDED = 2
 
 
@@ -37,14 +38,18 @@ class SampledTables:
     def __init__(self) -> None:
         self._begin(None)
 
-    def of(self, snapshot: Snapshot, query: Query) -> Statistics:
-        """The statistics of a query's tables, of which only what is new is read."""
+    def of(self, snapshot: Snapshot, query: Query, *, alone: bool = False) -> Statistics:
+        """The statistics of a query's tables, of which only what is new is read.
+
+        ``alone``: they guide the query itself and none of its residuals.
+        """
         if snapshot is not self._snapshot:
             self._begin(snapshot)
         tables = list({atom.table.identity: atom.table for atom in query.atoms}.values())
         self._read_sizes(snapshot, [one for one in tables if one.identity not in self._rows])
         guessed: dict[tuple[Identity, str], Repetition] = {}
-        if _all_needed(query):
+        if joins_by_keys(query) and (alone or len(query.private) <= _EACH_NEEDED):
+            # A sample would take as long as what it guides, and no residual can be left out.
             guessed = self._guessed_columns(query)
         else:
             self._read_columns(
@@ -108,14 +113,6 @@ class SampledTables:
 
 def _rate(rows: float) -> float:
     return 1.0 if rows <= _WHOLE else _SAMPLE / rows
-
-
-def _all_needed(query: Query) -> bool:
-    """Whether a sample would take as long as what it guides, and no residual can be left out.
-
-    Of more than two private tables, frequencies may show that some of them can.
-    """
-    return joins_by_keys(query) and len(query.private) <= _EACH_NEEDED
 
 
 def _joined_columns(query: Query) -> list[tuple[Table, str]]:

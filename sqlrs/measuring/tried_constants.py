@@ -8,18 +8,20 @@ not called: that they read no table is somebody's word.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from sqlglot import exp
 
-from sqlrs.catalog import ColumnType, Family
+from sqlrs.catalog import ColumnType, Family, Table
 from sqlrs.compiler.conditions import RELATIONS, is_constant
 from sqlrs.compiler.functions import is_declared
 from sqlrs.compiler.source import place_of
 from sqlrs.dialects import dialect_named
 from sqlrs.engines.base import Snapshot
-from sqlrs.errors import StatementFailed
+from sqlrs.errors import QueryRefused, StatementFailed
+from sqlrs.measures import PerUnit
 from sqlrs.query import Query
 from sqlrs.refusals import refusal
 from sqlrs.trees.build import computed_value, filtered_by, inner, named, number, select_from
@@ -38,6 +40,8 @@ _TAKEN_APART = (exp.Case, exp.If, exp.Any, exp.Array, exp.And, exp.Or, exp.TryCa
 # Types that a plain text takes on beside a column of theirs. Not all do: an enum becomes a text.
 _TAKEN_ON = NUMBERS | MOMENTS | {Family.BOOLEAN}
 _TAKEN_ON_BY_NAME = frozenset({"UUID", "TIME", "INTERVAL"})
+# What has no value without rows.
+_OF_ROWS = (exp.Column, exp.Star, exp.AggFunc, exp.Window, exp.Query)
 _ROW = "r"
 
 
@@ -59,7 +63,34 @@ def check_constants(
         for query in queries:
             check_constants([query], snapshot, dialect, sql)
     literals = {str(one.this) for tree in attempt.trees for one in tree.find_all(exp.Literal)}
-    raise refusal(
+    raise _not_read(literals, dialect, sql)
+
+
+def check_constants_by_unit(
+    parts: Sequence[PerUnit], snapshot: Snapshot, dialect: str, sql: str
+) -> None:
+    """The same of SQL inside units: what is constant, and the whole of it over tables without rows.
+
+    What calls a function that the owner declared is tried in its constants alone.
+    """
+    texts = dialect_named(dialect).converts_each_row
+    for part in parts:
+        select = cast(exp.Select, part.select)
+        asked = [_is_null(constant) for constant in dict.fromkeys(_constants(select))]
+        if texts:
+            typed = ((exp.Literal.string(text), kind) for text, kind in part.texts)
+            asked += [_is_null(_cast(text, kind)) for text, kind in typed if _is_taken_on(kind)]
+        if not any(map(is_declared, select.walk())):
+            asked.append(exp.Exists(this=_without_rows(select, part.tables)))
+        try:
+            snapshot.rows(exp.Select(expressions=asked or [number(1)]))
+        except StatementFailed:
+            literals = {str(one.this) for one in select.find_all(exp.Literal)}
+            raise _not_read(literals, dialect, sql) from None
+
+
+def _not_read(literals: set[str], dialect: str, sql: str) -> QueryRefused:
+    return refusal(
         "bad_literal",
         f"{dialect_named(dialect).title} cannot read or evaluate a constant of the query",
         hint="check dates, times, intervals, numbers and typed texts; nothing was charged",
@@ -95,6 +126,19 @@ class _Attempt:
         return cls(asked, [tree for tree, _ in conditions])
 
 
+def _without_rows(select: exp.Select, tables: Iterable[Table]) -> exp.Expression:
+    """The query over tables of the same columns that have no row."""
+    made = select.copy()
+    names = {one.name for one in made.find_all(exp.Column)}
+    known = {table.identity: table for table in tables}
+    for place in list(made.find_all(exp.Table)):
+        table = known.get((place.db or None, place.name))
+        if table is not None:
+            types = {one.name: one.type for one in table.columns if one.name in names}
+            place.replace(inner(_no_rows(types), place.alias_or_name))
+    return made
+
+
 _Condition = tuple[exp.Expression, Mapping[str, ColumnType]]
 
 
@@ -118,10 +162,16 @@ def _conditions(query: Query) -> Iterator[_Condition]:
 
 def _constants(tree: exp.Expr) -> Iterator[exp.Expr]:
     """The largest parts without a column that could fail."""
+    if isinstance(tree, exp.Window):
+        # Its function is nothing without the window.
+        for part in (*tree.this.iter_expressions(), *tree.iter_expressions()):
+            if part is not tree.this:
+                yield from _constants(part)
+        return
     if isinstance(tree, _EVALUATED) and not isinstance(tree, _TAKEN_APART):
         if is_constant(tree):
             return
-        if not any(isinstance(part, exp.Column) or is_declared(part) for part in tree.walk()):
+        if not any(isinstance(part, _OF_ROWS) or is_declared(part) for part in tree.walk()):
             yield tree
             return
     for part in tree.iter_expressions():
@@ -136,8 +186,16 @@ def _typed_texts(tree: exp.Expression, types: Mapping[str, ColumnType]) -> Itera
         columns = [part for part in parts if isinstance(part, exp.Column)]
         if len(columns) == 1 and len(texts) == len(parts) - 1:
             kind = types[columns[0].name]
-            if kind.family in _TAKEN_ON or kind.name in _TAKEN_ON_BY_NAME:
-                yield from (exp.Cast(this=text.copy(), to=_type(kind)) for text in texts)
+            if _is_taken_on(kind):
+                yield from (_cast(text, kind) for text in texts)
+
+
+def _is_taken_on(kind: ColumnType) -> bool:
+    return kind.family in _TAKEN_ON or kind.name in _TAKEN_ON_BY_NAME
+
+
+def _cast(value: exp.Expression, kind: ColumnType) -> exp.Expression:
+    return exp.Cast(this=value.copy(), to=_type(kind))
 
 
 def _is_null(constant: exp.Expr) -> exp.Expression:
@@ -149,10 +207,14 @@ def _over_no_row(tree: exp.Expression, types: Mapping[str, ColumnType]) -> exp.E
     """Whether the condition holds for one of no rows, whose columns have these types."""
     if any(map(is_declared, tree.walk())):
         return exp.false()
-    nulls = [named(exp.Cast(this=exp.Null(), to=_type(kind)), name) for name, kind in types.items()]
-    empty = exp.Select(expressions=nulls or [number(1)], limit=exp.Limit(expression=number(0)))
-    rows = filtered_by(select_from(inner(empty, _ROW), number(1)), [tree])
+    rows = filtered_by(select_from(inner(_no_rows(types), _ROW), number(1)), [tree])
     return exp.Exists(this=rows)
+
+
+def _no_rows(types: Mapping[str, ColumnType]) -> exp.Select:
+    """No row, of columns with these types."""
+    nulls = [named(_cast(exp.Null(), kind), name) for name, kind in types.items()]
+    return exp.Select(expressions=nulls or [number(1)], limit=exp.Limit(expression=number(0)))
 
 
 def _type(kind: ColumnType) -> exp.DataType:

@@ -10,6 +10,7 @@ with the extra ``lp``; whoever imports it has made sure that it is there.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -24,17 +25,20 @@ Array = np.ndarray[Any, np.dtype[Any]]
 _BITS = 38
 # Whole numbers below this are computed in 64 bits, others as Python's.
 _WORD = 2**62
+# Names of units near each other: so many bits make a page, of so many pages a table is kept, and
+# so many bits of places without a unit are no waste.
+_PAGE, _MOST_PAGES, _FEW = 12, 2**24, 20
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Packing:
-    """All results with the weight of each set of owners, and what each unit has in all. Private.
+    """All results with the weights of their owners, and what each unit has in all. Private.
 
-    Results stand in the order of their ``peaks``, the largest first: what that unit has in all that
-    has the most of a result's units. Those that a threshold matters to are the first ones.
+    ``owners``: a column for each place, in which the unit after the last one stands for nobody.
+    ``peaks``: of each result, what that of its units has in all that has the most.
     """
 
-    owners: Array
+    owners: tuple[Array, ...]
     weights: Array
     peaks: Array
     shares: Array
@@ -42,17 +46,16 @@ class Packing:
 
     @classmethod
     def of(cls, results: OwnedResults) -> Packing:
-        """The units are numbered from 0 on; -1 is nobody."""
-        owners = np.stack([np.asarray(c, dtype=np.int64) for c in results.owners], axis=1)
+        """No unit stands twice in a row any more."""
         total = sum(results.weights)
         weights = np.asarray(results.weights, dtype=_kind(total))
-        units = int(owners.max(initial=-1)) + 1
-        # One unit more stands for nobody.
-        owners = np.where(owners < 0, units, owners)
+        owners, units = numbered([np.asarray(c, dtype=np.int64) for c in results.owners])
+        owners = [_unless_before(owners, place, units) for place in range(len(owners))]
         shares = _per_unit(owners, weights, units)
-        peaks = np.append(shares, 0)[owners].max(axis=1, initial=0)
-        order = np.argsort(-peaks)
-        return cls(owners[order], weights[order], peaks[order], shares, total)
+        peaks = np.zeros(len(weights), dtype=weights.dtype)
+        for column in owners:
+            np.maximum(peaks, np.append(shares, 0)[column], out=peaks)
+        return cls(tuple(owners), weights, peaks, shares, total)
 
     @property
     def largest(self) -> int:
@@ -65,9 +68,9 @@ class Packing:
         number = int(cut.sum())
         places = np.full(len(cut) + 1, number, dtype=np.int64)
         places[:-1][cut] = np.arange(number)
-        touched = int((self.peaks > threshold).sum())
-        owners = np.sort(places[self.owners[:touched]], axis=1)
-        owners, weights = _merged(owners, self.weights[:touched], number)
+        touched = np.flatnonzero(self.peaks > threshold)
+        columns = [places[column[touched]] for column in self.owners]
+        owners, weights = _merged(columns, self.weights[touched], number)
         kept = self.total - int(weights.sum())
         # A result of a cut unit cannot count more than that unit.
         return CutPacking(threshold, kept, number, owners, np.minimum(weights, threshold))
@@ -108,7 +111,7 @@ class CutPacking:
         tau, one = self.threshold, 1 << _BITS
         most = self.weights.astype(_kind(tau * one)) * one // tau
         parts = np.minimum(_whole(solution), most).astype(_kind(len(most) * one))
-        beyond = np.maximum(_per_unit(self.owners, parts, self.units) - one, 0)
+        beyond = np.maximum(_per_unit(list(self.owners.T), parts, self.units) - one, 0)
         found = int(parts.sum()) - int(beyond.sum())
         return self.kept + Fraction(max(0, found) * tau, one)
 
@@ -136,16 +139,73 @@ def _kind(largest: int) -> np.dtype[Any]:
     return np.dtype(np.int64 if largest < _WORD else object)
 
 
-def _per_unit(owners: Array, weights: Array, units: int) -> Array:
+def numbered(names: Sequence[Array]) -> tuple[list[Array], int]:
+    """Numbers from 0 on in the place of whole numbers that name units, and one above all of them.
+
+    Names that stand near each other keep their distances, so that nothing has to be sorted: in
+    pages, of which those without any name are left out.
+    """
+    if not names or not names[0].size:
+        return list(names), 0
+    pages = [column >> _PAGE for column in names]
+    first, last = min(int(p.min()) for p in pages), max(int(p.max()) for p in pages)
+    if last - first < _MOST_PAGES:
+        used = np.zeros(last - first + 1, dtype=bool)
+        for page in pages:
+            used[page - first] = True
+        count = int(used.sum())
+        if count << _PAGE <= 4 * len(names) * names[0].size + (1 << _FEW):
+            place = (np.cumsum(used) - 1) << _PAGE
+            within = (1 << _PAGE) - 1
+            found = [
+                place[page - first] + (column & within)
+                for page, column in zip(pages, names, strict=True)
+            ]
+            return found, count << _PAGE
+    different, inverse = np.unique(np.concatenate(names), return_inverse=True)
+    return np.split(inverse.astype(np.int64), len(names)), len(different)
+
+
+def _unless_before(owners: Sequence[Array], place: int, nobody: int) -> Array:
+    """The units of a place, or nobody where a unit stands at a place before it already."""
+    column = owners[place]
+    for before in owners[:place]:
+        column = np.where(column == before, nobody, column)
+    return column
+
+
+def _per_unit(owners: Sequence[Array], weights: Array, units: int) -> Array:
     """What the results of each unit add up to."""
     sums = np.zeros(units + 1, dtype=weights.dtype)
-    for place in range(owners.shape[1]):
-        np.add.at(sums, owners[:, place], weights)
+    for column in owners:
+        np.add.at(sums, column, weights)
     return sums[:-1]
 
 
-def _merged(owners: Array, weights: Array, nobody: int) -> tuple[Array, Array]:
-    """Rows with the same units as one."""
+def _merged(columns: Sequence[Array], weights: Array, nobody: int) -> tuple[Array, Array]:
+    """Rows with the same units as one; each has one at least."""
+    if not len(weights):
+        return np.zeros((0, len(columns)), dtype=np.int64), weights
+    first = columns[0]
+    last = np.where(first == nobody, -1, first)
+    for column in columns[1:]:
+        first = np.minimum(first, column)
+        last = np.maximum(last, np.where(column == nobody, -1, column))
+    # Most results have one cut unit; these need not be sorted.
+    shared = np.flatnonzero(first != last)
+    alone = np.zeros(nobody, dtype=weights.dtype)
+    np.add.at(alone, first, weights)
+    np.subtract.at(alone, first[shared], weights[shared])
+    some = np.flatnonzero(alone)
+    single = np.full((len(some), len(columns)), nobody, dtype=np.int64)
+    single[:, 0] = some
+    sets = np.sort(np.stack([column[shared] for column in columns], axis=1), axis=1)
+    rows, together = _merged_sets(sets, weights[shared], nobody)
+    return np.concatenate([single, rows]), np.concatenate([alone[some], together])
+
+
+def _merged_sets(owners: Array, weights: Array, nobody: int) -> tuple[Array, Array]:
+    """Rows in which the units stand in order; the same rows as one."""
     if not len(owners):
         return owners, weights
     width = owners.shape[1]

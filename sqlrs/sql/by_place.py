@@ -68,11 +68,14 @@ def _one_number(owned: RowsByOwner, rows: str, grid: Sequence[int]) -> exp.Selec
         named(_comparable(exp.Abs(this=column(RESULTS, "numbers")), grid), _SIZE),
         *(column(name, "numbers") for name in kept),
     )
-    placed = select_from(
-        inner(sized, "sized"),
-        named(_place(column(_SIZE, "sized"), grid), _PLACE),
-        *(column(name, "sized") for name in kept),
-    )
+    if owned.counted and grid[-1] < _LARGEST_BIGINT:
+        placed = _looked_up(sized, kept, grid)
+    else:
+        placed = select_from(
+            inner(sized, "sized"),
+            named(_place(column(_SIZE, "sized"), grid), _PLACE),
+            *(column(name, "sized") for name in kept),
+        )
     value = column(RESULTS, "placed")
     found = [*_counted_units(value), named(exp.Sum(this=value.copy()), RESULTS)]
     if owned.counted:
@@ -163,6 +166,32 @@ def _comparable(size: exp.Expression, grid: Sequence[int]) -> exp.Expression:
         return size
     small = exp.Least(this=size, expressions=[decimal(number(behind))])
     return exp.Cast(this=small, to=exp.DataType.build("BIGINT"))
+
+
+def _looked_up(sized: exp.Select, kept: Sequence[str], grid: Sequence[int]) -> exp.Select:
+    """Few different sizes with their places, from a list of them.
+
+    An engine plans that in a tenth of the time that it takes for as many cases.
+    """
+    low, high = "above", "up_to"
+    ends = [-1, *grid, grid[-1] + 1]
+    rows = [
+        exp.Tuple(expressions=[number(n) for n in (place, ends[place], ends[place + 1])])
+        for place in range(len(grid) + 1)
+    ]
+    names = [exp.to_identifier(name) for name in (_PLACE, low, high)]
+    alias = exp.TableAlias(this=exp.to_identifier("grid"), columns=names)
+    size = column(_SIZE, "sized")
+    inside: list[exp.Expression] = [
+        exp.GT(this=size, expression=column(low, "grid")),
+        exp.LTE(this=size.copy(), expression=column(high, "grid")),
+    ]
+    select = select_from(
+        inner(sized, "sized"),
+        column(_PLACE, "grid"),
+        *(column(name, "sized") for name in kept),
+    )
+    return joined_with(select, exp.Values(expressions=rows, alias=alias), inside)
 
 
 def _place(size: exp.Column, grid: Sequence[int]) -> exp.Expression:

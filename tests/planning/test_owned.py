@@ -66,23 +66,18 @@ def loads(signed: Signed, database: Database) -> list[int]:
     return sorted(load for load in found.values() if load)
 
 
-def sets(results: OwnedResults) -> list[frozenset[int]]:
-    rows = list(zip(*results.owners, strict=True))
-    for row in rows:
-        there = [unit for unit in row if unit >= 0]
-        assert len(there) == len(set(there)) and there
-    return [frozenset(unit for unit in row if unit >= 0) for row in rows]
+def merged(results: OwnedResults) -> dict[frozenset[int], int]:
+    found: dict[frozenset[int], int] = {}
+    for *units, weight in zip(*results.owners, results.weights, strict=True):
+        found[frozenset(units)] = found.get(frozenset(units), 0) + weight
+    return found
 
 
 def check(snapshot: Direct, signed: Signed, database: Database) -> None:
-    found = measured(snapshot, signed)
-    own = sets(found)
-    assert len(set(own)) == len(own)
-    assert sorted((len(s), w) for s, w in zip(own, found.weights, strict=True)) == expected(
-        signed, database
-    )
-    units = frozenset[int]().union(*own)
-    by_unit = [sum(w for s, w in zip(own, found.weights, strict=True) if u in s) for u in units]
+    found = merged(measured(snapshot, signed))
+    assert sorted((len(own), w) for own, w in found.items()) == expected(signed, database)
+    units = frozenset[int]().union(*found)
+    by_unit = [sum(w for own, w in found.items() if u in own) for u in units]
     assert sorted(by_unit) == loads(signed, database)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from itertools import combinations, pairwise
@@ -13,10 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sqlrs.errors import EngineFailed, UsageError
+from sqlrs.measures import OwnedResults
 from sqlrs.mechanisms import packing_solver
 from sqlrs.mechanisms.packing_solver import CertifiedSums, Deadline, certified_sum, load_highs
 from sqlrs.sensitivity.exact_packing import exact_packing
-from sqlrs.sensitivity.packing import Array, CutPacking, Packing
+from sqlrs.sensitivity.packing import Array, CutPacking, Packing, numbered
 from sqlrs.sensitivity.packing_scores import GAP, doublings, gamma, moved_parts, scores
 from tests.support.examples import examples
 from tests.support.packings import Weights, clipped, hypergraphs, owned, without
@@ -43,6 +45,43 @@ def test_certified_sums_are_hardly_above_the_definition(weights: Weights, thresh
     # The prices bound Q at every smaller threshold too.
     for smaller in {1, threshold // 2, threshold - 1} - {0}:
         assert clipped(weights, smaller) <= found - (threshold - smaller) * prices
+
+
+@given(
+    weights=WEIGHTS,
+    threshold=st.integers(1, 64),
+    names=st.lists(st.integers(-(2**63), 2**63 - 1), min_size=4, max_size=4, unique=True),
+    rng=st.randoms(use_true_random=False),
+)
+@settings(max_examples=examples(100), deadline=None)
+def test_a_unit_is_what_has_its_name_wherever_it_stands(
+    weights: Weights, threshold: int, names: list[int], rng: random.Random
+) -> None:
+    """Names may be any whole numbers; units stand in any order, and results in several rows."""
+    rows: list[list[int]] = []
+    parts: list[int] = []
+    for own, weight in weights.items():
+        first = rng.randrange(weight)
+        for part in (first, weight - first) if first else (weight,):
+            row = [*own, *rng.choices(sorted(own), k=4 - len(own))]
+            rng.shuffle(row)
+            rows.append([names[u] for u in row])
+            parts.append(part)
+    columns = tuple([row[i] for row in rows] for i in range(4))
+    found, _ = CertifiedSums(OwnedResults(columns, parts), PLENTY).at(threshold)
+    exact = clipped(weights, threshold)
+    assert exact <= found <= exact + GAP * threshold
+
+
+@given(st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-9, 9), min_size=2, max_size=30))
+@settings(max_examples=examples(100), deadline=None)
+def test_names_become_numbers_and_stay_apart(names: list[int]) -> None:
+    half = len(names) // 2
+    columns = [np.array(part, dtype=np.int64) for part in (names[:half], names[half : 2 * half])]
+    found, count = numbered(columns)
+    pairs = list(zip(np.concatenate(columns).tolist(), np.concatenate(found).tolist(), strict=True))
+    assert all(0 <= number < count for _, number in pairs)
+    assert len(set(pairs)) == len({name for name, _ in pairs}) == len({n for _, n in pairs})
 
 
 def test_the_definition_by_prices_is_that_by_solutions() -> None:

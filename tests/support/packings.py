@@ -72,6 +72,6 @@ def owned(weights: Weights, width: int = _WIDTH) -> OwnedResults:
     for unit in sorted(set(chain.from_iterable(weights)), reverse=True):
         numbers[unit] = len(numbers)
     rows = [sorted(numbers[u] for u in units) for units in weights]
-    padded = [[-1] * (width - len(row)) + row for row in rows]
+    padded = [[row[0]] * (width - len(row)) + row for row in rows]
     columns = tuple([row[i] for row in padded] for i in range(width))
     return OwnedResults(columns, list(weights.values()))
