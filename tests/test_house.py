@@ -69,6 +69,7 @@ DRIVERS = {
     "duckdb": {
         "engines/duckdb.py",
         "engines/duckdb_optimizers.py",
+        "engines/frames.py",
         "engines/released.py",
         "engines/table_files.py",
     },

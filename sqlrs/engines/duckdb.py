@@ -28,8 +28,9 @@ from sqlrs.engines.given_session import (
     set_statement,
     try_settings,
 )
+from sqlrs.engines.loaded_files import Files
 from sqlrs.engines.spill import Spill
-from sqlrs.engines.table_files import FilePath, Files, open_files
+from sqlrs.engines.table_files import FilePath, open_tables
 from sqlrs.engines.watch import Outcome, Result, Stop, ctrl_c_interrupts, watched
 from sqlrs.errors import EngineFailed, Interrupted, SqlrsError, StatementFailed, UsageError
 from sqlrs.templates import template
@@ -261,7 +262,7 @@ class DuckDBEngine:
 
 def open_duckdb(
     file: Path | None = None,
-    tables: Mapping[str, FilePath] | None = None,
+    tables: Mapping[str, Any] | None = None,
     *,
     types: Mapping[str, Declared] | None = None,
     graphs: Mapping[str, str] | None = None,
@@ -290,12 +291,21 @@ def open_duckdb(
         SETTING: ",".join(sorted(MISCOUNTING)),
         # A table name must never be read as a variable of the calling program.
         "python_enable_replacements": False,
+        # Objects of pandas are read as their texts, never as what the first of them are.
+        "pandas_analyze_sample": 0,
     }
     with ExitStack() as undo:
         undo.callback(spill.remove)
         connection = _connect({k: v for k, v in config.items() if v is not None})
         undo.callback(connection.close)
-        files = open_files(connection, tables or {}, database=_MEMORY, types=types, graphs=graphs)
+        files = open_tables(
+            connection,
+            tables or {},
+            database=_MEMORY,
+            spill=Path(spill.path),
+            types=types,
+            graphs=graphs,
+        )
         if file is not None:
             _attach(connection, file)
         connection.execute(template("duckdb/lock_down.sql"))

@@ -26,7 +26,7 @@ from sqlrs.catalog import (
 from sqlrs.engines.base import Fetch, Row
 from sqlrs.engines.checks import CheckText, described
 from sqlrs.engines.foreign_keys import references
-from sqlrs.engines.table_files import Files
+from sqlrs.engines.loaded_files import Files
 from sqlrs.errors import UsageError
 from sqlrs.templates import template
 from sqlrs.trees.build import table_named
