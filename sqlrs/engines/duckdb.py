@@ -28,6 +28,7 @@ from sqlrs.engines.given_session import (
     set_statement,
     try_settings,
 )
+from sqlrs.engines.given_views import copy_given_views
 from sqlrs.engines.loaded_files import Files
 from sqlrs.engines.spill import Spill
 from sqlrs.engines.table_files import FilePath, open_tables
@@ -173,6 +174,7 @@ class DuckDBEngine:
         versions.DUCKDB.require(duckdb.__version__)
         # A duplicate forgets what USE and SET search_path said on the original.
         database, schema, schemas = _session(connection)
+        given = None if owned else copy_given_views(connection)
         self._connection = connection if owned else connection.cursor()
         self._settings, self._temporary = _session_of(connection)
         self._optimizers = SwitchedOff(self._connection)
@@ -181,13 +183,24 @@ class DuckDBEngine:
         self._closed = False
         self._timeout = timeout
         self._files = files or Files()
+        self._forget = None
+        if given is not None:
+            self._files.copied = given.names
+            self._temporary = [t for t in self._temporary if t.lower() not in given.names]
+            self._forget = weakref.finalize(self, given.detach)
         self._catalog = LastCatalog(template("duckdb/fingerprint.sql"))
         self._open: set[DuckDBSnapshot] = set()
         self._lock = threading.Lock()
         self._clean_up = weakref.finalize(self, spill.remove) if spill else None
-        self._databases = (database, *further_databases)
+        # The copies come first: a view of the same name reads a file anew.
+        first = () if given is None else (given.database,)
+        self._databases = (*first, database, *further_databases)
         self._search_path = tuple(dict.fromkeys((*schemas, "main")))
-        self._homes = [(database, schema), *((d, "main") for d in further_databases)]
+        self._homes = [
+            *((d, "main") for d in first),
+            (database, schema),
+            *((d, "main") for d in further_databases),
+        ]
 
     def catalog(self) -> Catalog:
         """Tables, views, types and keys, all tables private until declared otherwise."""
@@ -236,6 +249,8 @@ class DuckDBEngine:
         self._closed = True
         self._give_back()
         self._connection.close()
+        if self._forget is not None:
+            self._forget()
         if self._clean_up is not None:
             self._clean_up()
 

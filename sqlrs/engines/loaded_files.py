@@ -82,12 +82,14 @@ class _TableOfFiles:
 class Files:
     """The tables that are files, by their names in lower case.
 
-    ``scanned`` holds the columns of those that are read where they are.
+    ``scanned`` holds the columns of those that are read where they are, ``copied`` the names of a
+    given connection's views that were copied.
     """
 
     keys: Keys = field(default_factory=dict)
     rows_per_unit: dict[str, int] = field(default_factory=dict)
     scanned: dict[str, Columns] = field(default_factory=dict)
+    copied: frozenset[str] = frozenset()
     _files: dict[str, _TableOfFiles] = field(default_factory=dict)
     _unfit: dict[str, EngineFailed] = field(default_factory=dict)
     _loading: threading.Lock = field(default_factory=threading.Lock)

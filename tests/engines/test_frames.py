@@ -7,7 +7,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
+import duckdb
+import pandas as pd  # type: ignore[import-untyped]
 import polars as pl
 import pyarrow as pa
 import pyarrow.dataset
@@ -16,6 +17,7 @@ from sqlglot import exp
 
 import sqlrs
 from sqlrs.catalog import Family
+from sqlrs.engines.given_views import shows_rows_of_one_source
 from sqlrs.errors import EngineFailed, UsageError
 
 SECRET = "SECRET-7731"
@@ -213,3 +215,50 @@ def test_a_frame_beside_files_and_locked_down(tmp_path: Path) -> None:
         assert database.count(joined, epsilon=1000).value == 3
         with database.engine.snapshot() as snapshot, pytest.raises(EngineFailed):
             snapshot.rows(exp.select("*").from_("sqlrs_given_frame"))
+
+
+def test_registered_frames_and_views_over_files(tmp_path: Path) -> None:
+    path = tmp_path / "ward.parquet"
+    with duckdb.connect() as connection:
+        connection.sql("SELECT 'b' AS ward, 'nan'::DOUBLE AS size").write_parquet(str(path))
+        connection.register("visit", pd.DataFrame(ROWS))
+        connection.register("other", pa.table(ROWS))
+        connection.execute(f"CREATE VIEW ward AS SELECT * FROM '{path}'")
+        connection.execute(f"CREATE VIEW again AS SELECT * FROM read_parquet('{path}')")
+        connection.execute("CREATE TABLE stay AS SELECT 1 AS id")
+        connection.execute("CREATE VIEW stays AS SELECT id FROM stay")
+        with sqlrs.connect(connection) as database:
+            names = {table.name for table in database.catalog.tables}
+            assert names == {"visit", "other", "ward", "again", "stay"}
+            assert [view.name for view in database.catalog.views] == ["stays"]
+            asked = "SELECT count(*) FROM visit JOIN ward ON visit.ward = ward.ward"
+            assert database.count(asked + " WHERE size > 1", epsilon=1000).value == 2
+            assert database.count("SELECT count(*) FROM stays", epsilon=1000).value == 1
+            path.unlink()
+            assert database.count(asked + " WHERE size > 2", epsilon=1000).value == 2
+        assert connection.execute("SELECT count(*) FROM visit").fetchall() == [(4,)]
+        attached = "SELECT count(*) FROM duckdb_databases() WHERE database_name LIKE 'sqlrs%'"
+        assert connection.execute(attached).fetchall() == [(0,)]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT a FROM 'x.parquet'",
+        "SELECT * FROM 'x.parquet' WHERE a > 1",
+        "SELECT DISTINCT * FROM 'x.parquet'",
+        "SELECT * FROM 'x.parquet' LIMIT 1",
+        "SELECT * FROM 'x.parquet', 'y.parquet'",
+        "SELECT * FROM visit",
+        "SELECT * FROM range(5)",
+        "SELECT * FROM 'x.parquet' UNION ALL SELECT * FROM 'x.parquet'",
+        "SELECT *, 1 AS b FROM 'x.parquet'",
+        "SELECT * FROM 'x.parquet' ORDER BY a",
+        "SELECT * EXCLUDE (a) FROM 'x.parquet'",
+        "SELECT * REPLACE (1 AS a) FROM 'x.parquet'",
+        "SELECT * FROM 'x.parquet' USING SAMPLE 5",
+        "SELECT * FROM 'x.parquet' TABLESAMPLE 5%",
+    ],
+)
+def test_other_views_show_no_rows_of_a_file(query: str) -> None:
+    assert not shows_rows_of_one_source(f"CREATE VIEW v AS {query}")
