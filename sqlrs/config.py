@@ -140,14 +140,15 @@ class Config:
     db: str | None = key(
         TEXT,
         None,
-        "The URL of a database: `duckdb:///file.db`, `postgresql://…`.",
+        "The URL of a database (`duckdb:///file.db`, `postgresql://…`), or the path of a DuckDB or "
+        "SQLite file or of a folder of tables.",
         "--db",
         "target",
     )
     tables: Mapping[str, str] = key(
         FILES,
         {},
-        "CSV, TSV, Parquet and SNAP files, read by DuckDB.",
+        "Files, folders and wildcards, read by DuckDB: [data.md](data.md).",
         "--table",
         "tables",
         relative=True,
@@ -160,7 +161,11 @@ class Config:
         KEYS, {}, "Keys, checked once against the data.", "--key", "keys"
     )
     types: Mapping[str, Declared] = key(
-        TYPES, {}, 'The columns of CSV and TSV files: `"id BIGINT, day DATE"`.', "--types", "types"
+        TYPES,
+        {},
+        'The columns of files that carry no types: `"id BIGINT, day DATE"`.',
+        "--types",
+        "types",
     )
     graphs: Mapping[str, str] = key(
         GRAPHS, {}, "Files that are edge lists, and of which form.", "--undirected", "graphs"
@@ -312,8 +317,6 @@ class Config:
             raise UsageError(
                 "no data was named", hint="give --db URL, --table NAME=FILE, or --config FILE"
             )
-        if self.db is not None and self.tables:
-            raise UsageError("--db and --table exclude each other", hint="give one of them")
         return connect(
             self.db or "duckdb://",
             tables=self.tables,

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from sqlrs.answer import Answer
 from sqlrs.catalog import Catalog, Value
@@ -46,7 +47,7 @@ def connect(
     private: str | Iterable[str] | None = None,
     public: str | Iterable[str] = (),
     keys: Keys | None = None,
-    tables: Mapping[str, str | Path] | None = None,
+    tables: Mapping[str, Any] | None = None,
     types: Mapping[str, Declared] | None = None,
     graphs: Mapping[str, str] | None = None,
     rows_per_unit: Mapping[str, int] | None = None,
@@ -67,16 +68,19 @@ def connect(
     timeout: float | None = None,
     schema_only: bool = False,
 ) -> Database:
-    """Open a database: a URL, a SQLAlchemy engine, or an open duckdb or psycopg connection.
+    """Open a database: a URL, a path, a SQLAlchemy engine, an open duckdb or psycopg connection.
+
+    A path is a DuckDB or SQLite file, a file of data, or a folder in which each is a table.
 
     A table that is not declared public is private. ``keys`` maps a table to the columns of a key,
     or to a list of keys; each is checked once against the data. Without a ``ledger`` every charge
     is recorded in memory and nothing limits the total.
 
-    ``tables`` maps names to files. ``types`` declares the columns of CSV and TSV files; without it
-    they are inferred once and recorded beside the file. ``graphs`` reads a file as an edge list,
-    ``"directed"`` or ``"undirected"``. ``rows_per_unit`` says of a table how many of its rows one
-    protected unit may have. ``schema_only`` reads no row, and answers nothing that needs one.
+    ``tables`` maps names to files, folders, wildcards, data frames (pandas, polars, Arrow) or lists
+    of dictionaries. ``types`` declares the columns of those that carry no types; without it the
+    columns of a file are inferred once and recorded beside it. ``graphs`` reads a table as an edge
+    list, ``"directed"`` or ``"undirected"``. ``rows_per_unit`` says of a table how many of its rows
+    one protected unit may have. ``schema_only`` reads no row, and answers nothing that needs one.
 
     ``unit`` protects more than a row: one person, say, with everything that it owns. It names the
     column of the ids, ``"patient.id"``, or is a word where no table lists the units. ``owners``

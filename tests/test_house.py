@@ -69,6 +69,8 @@ DRIVERS = {
     "duckdb": {
         "engines/duckdb.py",
         "engines/duckdb_optimizers.py",
+        "engines/frames.py",
+        "engines/given_views.py",
         "engines/released.py",
         "engines/table_files.py",
     },

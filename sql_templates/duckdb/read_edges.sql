@@ -1,13 +1,13 @@
--- The lines of a SNAP edge list as two integers; NULLs mark a line that is not two integers.
+-- The lines of an edge list as two texts, empty ones where a line is no edge; comments are no lines.
 SELECT
-  try_cast(fields.source AS BIGINT) AS src,
-  try_cast(fields.target AS BIGINT) AS dst
+  fields.source AS src,
+  fields.target AS dst
 FROM (
-  SELECT regexp_extract(line, '^\s*([+-]?\d+)\s+([+-]?\d+)\s*$', ['source', 'target']) AS fields
+  SELECT regexp_extract(line, $form, ['source', 'target']) AS fields
   FROM read_csv(
     $path,
-    auto_detect = false, header = false, columns = {'line': 'VARCHAR'},
+    auto_detect = false, header = false, skip = $skip, columns = {'line': 'VARCHAR'},
     delim = '', quote = '', escape = '', comment = '', strict_mode = false
   )
-  WHERE NOT regexp_matches(line, '^\s*(#|$)')
+  WHERE NOT regexp_matches(line, '^\s*([#%]|$)')
 );

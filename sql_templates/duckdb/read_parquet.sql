@@ -1,2 +1,2 @@
--- A Parquet file; its columns are its own, none come from the names of folders.
-SELECT * FROM read_parquet($path, hive_partitioning = false);
+-- Parquet files; columns come from the names of folders only where a folder was given.
+SELECT * FROM read_parquet($path, hive_partitioning = $hive);

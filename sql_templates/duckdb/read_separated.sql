@@ -2,5 +2,5 @@
 SELECT * FROM read_csv(
   $path,
   auto_detect = false, header = $header, columns = $columns,
-  delim = $delimiter, quote = $quote, escape = $quote, comment = '', hive_partitioning = false
+  delim = $delimiter, quote = $quote, escape = $quote, comment = '', hive_partitioning = $hive
 );

@@ -54,7 +54,8 @@ def graph(
         str, typer.Argument(help="triangle, starK, pathK, cycleK, square, two_triangles, cliqueK.")
     ],
     file: Annotated[
-        str, typer.Argument(help="A SNAP edge list, or a CSV, TSV or Parquet file of two columns.")
+        str,
+        typer.Argument(help="An edge list (.txt, .edges, .mtx, .csv, .tsv), or a Parquet file."),
     ],
     epsilon: Epsilon,
     undirected: Annotated[

@@ -41,7 +41,10 @@ Sql = Annotated[
 Db = Annotated[
     str | None,
     typer.Option(
-        "--db", metavar="URL", help="duckdb:///file.db or postgresql://…", rich_help_panel=_PANEL
+        "--db",
+        metavar="URL",
+        help="duckdb:///file.db, postgresql://…, or the path of a file or folder.",
+        rich_help_panel=_PANEL,
     ),
 ]
 TableFiles = Annotated[
@@ -49,7 +52,8 @@ TableFiles = Annotated[
     typer.Option(
         "--table",
         metavar="NAME=FILE",
-        help="A CSV, TSV, Parquet or SNAP edge list file. Repeatable.",
+        help="A file (Parquet, CSV, JSON lines, Excel, SQLite, edge list), a folder or wildcards. "
+        "Repeatable.",
         rich_help_panel=_PANEL,
     ),
 ]
@@ -57,8 +61,8 @@ Types = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAME='COL TYPE, …'",
-        help="The columns of a CSV or TSV file; inferred once and recorded beside it without this. "
-        "Repeatable.",
+        help="The columns of a file that carries no types; inferred once and recorded beside it "
+        "without this. Repeatable.",
         rich_help_panel=_PANEL,
     ),
 ]

@@ -28,8 +28,10 @@ from sqlrs.engines.given_session import (
     set_statement,
     try_settings,
 )
+from sqlrs.engines.given_views import copy_given_views
+from sqlrs.engines.loaded_files import Files
 from sqlrs.engines.spill import Spill
-from sqlrs.engines.table_files import FilePath, Files, open_files
+from sqlrs.engines.table_files import FilePath, open_tables
 from sqlrs.engines.watch import Outcome, Result, Stop, ctrl_c_interrupts, watched
 from sqlrs.errors import EngineFailed, Interrupted, SqlrsError, StatementFailed, UsageError
 from sqlrs.templates import template
@@ -173,6 +175,7 @@ class DuckDBEngine:
         versions.DUCKDB.require(duckdb.__version__)
         # A duplicate forgets what USE and SET search_path said on the original.
         database, schema, schemas = _session(connection)
+        given = None if owned else copy_given_views(connection)
         self._connection = connection if owned else connection.cursor()
         settings, self._temporary = _session_of(connection)
         self._optimizers = SwitchedOff(self._connection)
@@ -181,13 +184,24 @@ class DuckDBEngine:
         self._closed = False
         self._timeout = timeout
         self._files = files or Files()
+        self._forget = None
+        if given is not None:
+            self._files.copied = given.names
+            self._temporary = [t for t in self._temporary if t.lower() not in given.names]
+            self._forget = weakref.finalize(self, given.detach)
         self._catalog = LastCatalog(template("duckdb/fingerprint.sql"))
         self._open: set[DuckDBSnapshot] = set()
         self._lock = threading.Lock()
         self._clean_up = weakref.finalize(self, spill.remove) if spill else None
-        self._databases = (database, *further_databases)
+        # The copies come first: a view of the same name reads a file anew.
+        first = () if given is None else (given.database,)
+        self._databases = (*first, database, *further_databases)
         self._search_path = tuple(dict.fromkeys((*schemas, "main")))
-        homes = [(database, schema), *((d, "main") for d in further_databases)]
+        homes = [
+            *((d, "main") for d in first),
+            (database, schema),
+            *((d, "main") for d in further_databases),
+        ]
         settings.append(_set_search_path(homes))
         self._settings = "; ".join(one.sql(dialect="duckdb") for one in settings)
 
@@ -237,6 +251,8 @@ class DuckDBEngine:
         self._closed = True
         self._give_back()
         self._connection.close()
+        if self._forget is not None:
+            self._forget()
         if self._clean_up is not None:
             self._clean_up()
 
@@ -263,7 +279,7 @@ class DuckDBEngine:
 
 def open_duckdb(
     file: Path | None = None,
-    tables: Mapping[str, FilePath] | None = None,
+    tables: Mapping[str, Any] | None = None,
     *,
     types: Mapping[str, Declared] | None = None,
     graphs: Mapping[str, str] | None = None,
@@ -294,12 +310,21 @@ def open_duckdb(
         "perfect_ht_threshold": 18,
         # A table name must never be read as a variable of the calling program.
         "python_enable_replacements": False,
+        # Objects of pandas are read as their texts, never as what the first of them are.
+        "pandas_analyze_sample": 0,
     }
     with ExitStack() as undo:
         undo.callback(spill.remove)
         connection = _connect({k: v for k, v in config.items() if v is not None})
         undo.callback(connection.close)
-        files = open_files(connection, tables or {}, database=_MEMORY, types=types, graphs=graphs)
+        files = open_tables(
+            connection,
+            tables or {},
+            database=_MEMORY,
+            spill=Path(spill.path),
+            types=types,
+            graphs=graphs,
+        )
         if file is not None:
             _attach(connection, file)
         connection.execute(template("duckdb/lock_down.sql"))

@@ -26,7 +26,7 @@ from sqlrs.catalog import (
 from sqlrs.engines.base import Fetch, Row
 from sqlrs.engines.checks import CheckText, described
 from sqlrs.engines.foreign_keys import references
-from sqlrs.engines.table_files import Files
+from sqlrs.engines.loaded_files import Files
 from sqlrs.errors import UsageError
 from sqlrs.templates import template
 from sqlrs.trees.build import table_named
@@ -86,7 +86,8 @@ def read_catalog(
     view_texts = {
         (str(schema), str(view)): str(sql)
         for _, schema, view, sql in rows("duckdb/views.sql")
-        if schema != "main" or view not in files.scanned
+        if schema != "main"
+        or (str(view) not in files.scanned and str(view).lower() not in files.copied)
     }
     _refuse_ambiguous_schemas(fetch, {schema for schema, _ in (*found, *view_texts)})
     return Catalog(

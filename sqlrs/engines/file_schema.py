@@ -1,4 +1,4 @@
-"""What is public about a CSV or TSV file: declared, recorded beside it, or inferred once.
+"""What is public about a file of text: declared, recorded beside it, or inferred once.
 
 Names, types and the form of the lines are never taken from the rows of a release: a single row
 would change them. Inferring them is an act of the owner's, whose result is recorded and public.
@@ -25,17 +25,26 @@ from sqlrs.templates import template
 from sqlrs.trees.identifiers import column, identifier
 
 Declared = str | Mapping[str, str]
+Typed = tuple[tuple[str, str], ...]
 # Runs a statement of DuckDB's on a file; None where it cannot be read.
 Ask = Callable[[exp.Expression], list[tuple[Any, ...]] | None]
 
 _ISO_DATE = "%Y-%m-%d"
 # Types as DuckDB itself writes them.
 _INTEGER = re.compile(r"U?(TINYINT|SMALLINT|INTEGER|BIGINT|HUGEINT)")
-_DECIMAL = re.compile(r"DECIMAL\(\d+,(\d+)\)")
+_DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
 _TIMESTAMP_DIGITS = {"TIMESTAMP_S": 0, "TIMESTAMP_MS": 3, "TIMESTAMP": 6, "TIMESTAMP_NS": 9}
 # strptime reads "infinity" as some day of 1900.
 _SOME_DIGIT = r".*\d.*"
-_KEYS = frozenset({"delimiter", "quote", "header", "date_format", "timestamp_format", "columns"})
+_TEXT_KEYS = frozenset({"format", "delimiter", "quote", "date_format", "timestamp_format"})
+_KEYS = frozenset({*_TEXT_KEYS, "header", "columns", "partitions"})
+_FORMATS = ("separated", "json", "json_array", "cells", "parquet")
+# What DuckDB reads of a JSON number are the digits of a double.
+_JSON_DIGITS = 15
+_LONGEST = 18
+_NUMBER = re.compile(r"[+-]?\d+")
+_JSON_TYPE = re.compile("BIGINT|UBIGINT|HUGEINT|DOUBLE|BOOLEAN|DATE|TIMESTAMP|VARCHAR|UUID")
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _HINT = "write NAME='column TYPE, column TYPE', for example visit='patient BIGINT, day DATE'"
 
 
@@ -43,42 +52,85 @@ _HINT = "write NAME='column TYPE, column TYPE', for example visit='patient BIGIN
 class TextSchema:
     """Columns with their types, and how lines are read. ``header``: the fields of the first line.
 
-    Without a header the rows begin with the first line.
+    Without a header the rows begin with the first line. ``format``: separated values, JSON, or the
+    cells of a sheet. ``partitions``: columns that stand in the names of the folders.
     """
 
-    columns: tuple[tuple[str, str], ...]
+    columns: Typed
     header: tuple[str, ...] | None
     delimiter: str
     quote: str = '"'
     date_format: str | None = None
     timestamp_format: str | None = None
+    format: str = "separated"
+    partitions: Typed = ()
 
     def __str__(self) -> str:
-        return ", ".join(f"{_column_text(name)} {kind}" for name, kind in self.columns)
+        return ", ".join(f"{_column_text(name)} {kind}" for name, kind in self.all_columns)
 
-    def rows(self, pattern: str) -> exp.Select:
-        """The statement that reads the rows of the file, and fails on one that does not fit."""
-        forms = {name: self._form(kind) for name, kind in self.columns}
-        types = [
-            exp.PropertyEQ(
-                this=exp.Literal.string(name),
-                expression=exp.Literal.string(kind if forms[name] is None else "VARCHAR"),
-            )
-            for name, kind in self.columns
-        ]
-        query = filled(
-            "duckdb/read_separated.sql",
-            path=exp.Literal.string(pattern),
-            header=exp.Boolean(this=self.header is not None),
-            delimiter=exp.Literal.string(self.delimiter),
-            quote=exp.Literal.string(self.quote),
-            columns=exp.Struct(expressions=types),
+    @property
+    def all_columns(self) -> Typed:
+        """The columns of the lines, then those of the folders."""
+        return (*self.columns, *self.partitions)
+
+    def rows(self, path: exp.Expression) -> exp.Select:
+        """The statement that reads the rows of the files, and fails on one that does not fit."""
+        forms = {name: self.form(kind) for name, kind in self.columns}
+        query = self._source(
+            path, [(n, kind if forms[n] is None else "VARCHAR") for n, kind in self.columns]
         )
         return query.select(
-            *(self._strictly(name, kind, forms[name]) for name, kind in self.columns), append=False
+            *(self.strictly(column(name), name, kind, forms[name]) for name, kind in self.columns),
+            *(column(name) for name, _ in self.partitions),
+            append=False,
         )
 
-    def _form(self, kind: str) -> str | None:
+    def unfit_row(self, path: exp.Expression) -> exp.Select:
+        """The statement that finds the first row that does not fit, its number and the column's."""
+        texts = self._source(path, [(name, "VARCHAR") for name, _ in self.columns])
+        numbered = texts.select(exp.alias_(_call("row_number_over"), "place"), append=True)
+        for call in list(numbered.find_all(exp.Anonymous)):
+            if call.name == "row_number_over":
+                call.replace(exp.Window(this=exp.RowNumber()))
+        wrong = exp.case()
+        for place, (name, kind) in enumerate(self.columns, 1):
+            cast = self.strictly(column(name), name, kind, self.form(kind)).this
+            if not isinstance(cast, exp.Cast):
+                target = exp.DataType.build(kind, dialect="duckdb", udt=True)
+                cast = exp.Cast(this=column(name), to=target)
+            tried = exp.TryCast(this=cast.this, to=cast.to)
+            held = exp.and_(_is_null(tried), exp.Not(this=_is_null(column(name))))
+            wrong = wrong.when(held, exp.Literal.number(place))
+        columns = [column("place"), exp.alias_(wrong, "wrong")]
+        found = exp.select(*columns).from_(numbered.subquery("texts"))
+        first = exp.select("place", "wrong").from_(found.subquery("found"))
+        return first.where(exp.Not(this=_is_null(column("wrong")))).order_by("place").limit(1)
+
+    def _source(self, path: exp.Expression, types: Sequence[tuple[str, str]]) -> exp.Select:
+        columns = typed_struct(types)
+        if self.format == "separated":
+            query = filled(
+                "duckdb/read_separated.sql",
+                path=path,
+                header=exp.Boolean(this=self.header is not None),
+                delimiter=exp.Literal.string(self.delimiter),
+                quote=exp.Literal.string(self.quote),
+                columns=columns,
+                hive=exp.Boolean(this=bool(self.partitions)),
+            )
+        else:
+            query = filled(
+                "duckdb/read_json.sql",
+                path=path,
+                format=exp.Literal.string(
+                    "array" if self.format == "json_array" else "newline_delimited"
+                ),
+                columns=columns,
+                hive=exp.Boolean(this=bool(self.partitions)),
+            )
+        return with_partitions(query, self.partitions)
+
+    def form(self, kind: str) -> str | None:
         """The texts that a type takes without a loss, where DuckDB's own cast would round.
 
         3.5 is no integer: it would become 4.
@@ -86,7 +138,7 @@ class TextSchema:
         if _INTEGER.fullmatch(kind):
             return r"\s*[+-]?\d+\s*"
         if decimal := _DECIMAL.fullmatch(kind):
-            return rf"\s*[+-]?(\d+|\d*\.\d{{0,{decimal[1]}}}0*)\s*"
+            return rf"\s*[+-]?(\d+|\d*\.\d{{0,{decimal[2]}}}0*)\s*"
         if kind == "DATE":
             return r"\d+-\d{1,2}-\d{1,2}" if self.date_format is None else _SOME_DIGIT
         if kind in _TIMESTAMP_DIGITS:
@@ -95,9 +147,10 @@ class TextSchema:
             return iso if self.timestamp_format is None else _SOME_DIGIT
         return None
 
-    def _strictly(self, name: str, kind: str, form: str | None) -> exp.Expression:
+    def strictly(
+        self, text: exp.Expression, name: str, kind: str, form: str | None
+    ) -> exp.Expression:
         """The column, its text converted if it has the form; any other text fails."""
-        text = column(name)
         if form is None:
             return text
         fits = _call("regexp_full_match", text, exp.Literal.string(form))
@@ -115,9 +168,23 @@ class TextSchema:
 
 def with_own_types(table: str, schema: TextSchema, ask: Ask) -> TextSchema:
     """The schema with each type in DuckDB's own words; another type is refused."""
+    columns = own_types(table, schema.columns, ask) if schema.columns else ()
+    partitions = own_types(table, schema.partitions, ask) if schema.partitions else ()
+    if schema.format in ("json", "json_array"):
+        for name, kind in columns:
+            if (decimal := _DECIMAL.fullmatch(kind)) and int(decimal[1]) > _JSON_DIGITS:
+                raise UsageError(
+                    f"column {name} of table {table} has more digits than a number in JSON keeps",
+                    hint=f"DECIMAL of at most {_JSON_DIGITS} digits",
+                )
+    return replace(schema, columns=columns, partitions=partitions)
+
+
+def own_types(table: str, columns: Typed, ask: Ask) -> Typed:
+    """The columns with each type in DuckDB's own words; another type is refused."""
     found = None
     with suppress(ValueError, SqlglotError):
-        kinds = [exp.DataType.build(kind, dialect="duckdb", udt=True) for _, kind in schema.columns]
+        kinds = [exp.DataType.build(kind, dialect="duckdb", udt=True) for _, kind in columns]
         casts = [exp.Cast(this=exp.Null(), to=kind) for kind in kinds]
         found = ask(exp.select(*(_call("typeof", cast) for cast in casts)))
     if not found:
@@ -125,8 +192,29 @@ def with_own_types(table: str, schema: TextSchema, ask: Ask) -> TextSchema:
             f"the types of table {table} are not DuckDB's",
             hint="BIGINT, DOUBLE, DECIMAL(10, 2), VARCHAR, BOOLEAN, DATE, TIMESTAMP, …",
         )
-    names = [name for name, _ in schema.columns]
-    return replace(schema, columns=tuple(zip(names, map(str, found[0]), strict=True)))
+    return tuple(zip((name for name, _ in columns), map(str, found[0]), strict=True))
+
+
+def typed_struct(columns: Sequence[tuple[str, str]]) -> exp.Struct:
+    """Names and types as DuckDB's readers take them."""
+    return exp.Struct(
+        expressions=[
+            exp.PropertyEQ(this=exp.Literal.string(name), expression=exp.Literal.string(kind))
+            for name, kind in columns
+        ]
+    )
+
+
+def with_partitions(query: exp.Select, partitions: Typed) -> exp.Select:
+    """The statement of a reader with the types of the columns that folders name."""
+    if partitions:
+        given = exp.EQ(this=exp.column("hive_types"), expression=typed_struct(partitions))
+        query.args["from_"].this.this.append("expressions", given)
+    return query
+
+
+def _is_null(value: exp.Expression) -> exp.Expression:
+    return exp.Is(this=value, expression=exp.Null())
 
 
 def _call(function: str, *arguments: exp.Expression) -> exp.Expression:
@@ -146,13 +234,44 @@ def schema_file(path: Path) -> Path:
     return path.with_name(f"{path.name}.schema.toml")
 
 
-def declared_schema(table: str, given: Declared, delimiter: str) -> TextSchema:
-    """The schema that the owner names; the file's first line must hold the names."""
-    columns = _parsed(table, given) if isinstance(given, str) else _typed(table, [*given.items()])
-    return TextSchema(columns, tuple(name for name, _ in columns), delimiter)
+def declared_columns(table: str, given: Declared) -> Typed:
+    """The columns that the owner names, with their types."""
+    return _parsed(table, given) if isinstance(given, str) else _typed(table, [*given.items()])
 
 
-def recorded_schema(path: Path) -> TextSchema | None:
+def declared_schema(
+    table: str, given: Declared, delimiter: str, format: str, folders: Sequence[str]
+) -> TextSchema:
+    """The schema that the owner names; the file's first line must hold the names.
+
+    A column that ``folders`` name may be among them; it is text unless it is.
+    """
+    columns = declared_columns(table, given)
+    kinds = {name.lower(): kind for name, kind in columns}
+    own = tuple(one for one in columns if one[0].lower() not in {f.lower() for f in folders})
+    return TextSchema(
+        own,
+        tuple(name for name, _ in own) if format in ("separated", "cells") else None,
+        delimiter,
+        format=format,
+        partitions=tuple((name, kinds.get(name.lower(), "VARCHAR")) for name in folders),
+    )
+
+
+def inferred_partitions(partitions: Sequence[tuple[str, frozenset[str]]]) -> Typed:
+    """The types of columns that folders name, by the names that are there."""
+    return tuple((name, _partition_type(values)) for name, values in partitions)
+
+
+def _partition_type(values: frozenset[str]) -> str:
+    if values and all(_NUMBER.fullmatch(one) and len(one) <= _LONGEST for one in values):
+        return "BIGINT"
+    if values and all(_DAY.fullmatch(one) for one in values):
+        return "DATE"
+    return "VARCHAR"
+
+
+def recorded_schema(path: Path, *, needs_columns: bool = True) -> TextSchema | None:
     """The schema that stands beside the file, if one does."""
     place = schema_file(path)
     try:
@@ -170,37 +289,61 @@ def recorded_schema(path: Path) -> TextSchema | None:
         raise UsageError(
             f"{place}: header is the list of the first line's fields, or false", hint="header = []"
         )
-    columns = document.get("columns")
-    if not isinstance(columns, dict) or not columns:
+    columns, partitions = document.get("columns", {}), document.get("partitions", {})
+    if needs_columns and (not isinstance(columns, dict) or not columns):
         raise UsageError(f"{place}: columns maps each column to its type", hint="[columns]")
-    texts = {name: document[name] for name in _KEYS - {"header", "columns"} if name in document}
+    if not isinstance(partitions, dict):
+        raise UsageError(f"{place}: partitions maps each to its type", hint="[partitions]")
+    texts = {name: document[name] for name in _TEXT_KEYS if name in document}
     if not all(isinstance(text, str) and text for text in texts.values()):
         raise UsageError(f"{place}: {', '.join(sorted(texts))} are texts")
+    if texts.get("format", "separated") not in _FORMATS:
+        raise UsageError(f"{place}: the format is unknown", hint=", ".join(_FORMATS))
     return TextSchema(
-        columns=_typed(str(place), [*columns.items()]),
+        columns=_typed(str(place), [*columns.items()]) if columns else (),
         header=tuple(map(str, header)) if isinstance(header, list) else None,
+        partitions=_typed(str(place), [*partitions.items()]) if partitions else (),
         **{"delimiter": ",", **texts},
     )
 
 
-def record_inferred_schema(
-    table: str, path: Path, pattern: str, delimiter: str | None, ask: Ask
-) -> None:
-    """Infer the schema from all rows and record it beside the file."""
-    if path.stat().st_size == 0:
+def inferred_schema(
+    table: str, path: Path, patterns: Sequence[str], delimiter: str | None, ask: Ask
+) -> TextSchema:
+    """The schema of separated values, inferred from all rows of all files."""
+    if path.is_file() and path.stat().st_size == 0:
         raise UsageError(f"{path} is empty: not even its columns are known")
+    schemas = [_sniffed(table, path, pattern, delimiter, ask) for pattern in patterns]
+    first, *others = schemas
+    names = [name for name, _ in first.columns]
+    if any([name for name, _ in one.columns] != names for one in others):
+        raise UsageError(
+            f"the files in {path} do not all have the same columns",
+            hint="name those that have: --table NAME='FOLDER/2024-*.csv'",
+        )
+    return replace(
+        first,
+        columns=tuple(
+            (name, _common_type([one.columns[place][1] for one in schemas]))
+            for place, name in enumerate(names)
+        ),
+    )
+
+
+def _common_type(kinds: Sequence[str]) -> str:
+    if len(set(kinds)) == 1:
+        return kinds[0]
+    return "DOUBLE" if set(kinds) == {"BIGINT", "DOUBLE"} else "VARCHAR"
+
+
+def _sniffed(table: str, path: Path, pattern: str, delimiter: str | None, ask: Ask) -> TextSchema:
     sniff = filled("duckdb/sniff.sql", path=exp.Literal.string(pattern))
     if delimiter is not None:
         given = exp.EQ(this=exp.column("delim"), expression=exp.Literal.string(delimiter))
         sniff.args["from_"].this.this.append("expressions", given)
     found = ask(sniff)
     if not found:
-        raise UsageError(
-            f"the columns of {path} could not be inferred",
-            code="file_unreadable",
-            hint=f"declare them with --types {table}='column TYPE, …', "
-            f"or write {schema_file(path).name} beside it",
-        )
+        raise cannot_infer(table, path)
     delim, has_header, columns, date_format, timestamp_format = found[0]
     schema = TextSchema(
         columns=tuple((str(column["name"]), str(column["type"])) for column in columns),
@@ -216,7 +359,36 @@ def record_inferred_schema(
                 f"the header of {path} is not one line", hint=f"write {schema_file(path).name}"
             )
         schema = replace(schema, header=header)
-    _record(table, path, schema)
+    return schema
+
+
+def inferred_json_schema(
+    table: str, path: Path, paths: exp.Expression, format: str, ask: Ask
+) -> TextSchema:
+    """The schema of JSON lines, inferred from all rows; what is nested is its text."""
+    statement = filled(
+        "duckdb/describe_json.sql",
+        path=paths,
+        format=exp.Literal.string("array" if format == "json_array" else "newline_delimited"),
+    )
+    found = ask(exp.Describe(this=statement))
+    if not found:
+        raise cannot_infer(table, path)
+    columns = tuple(
+        (str(row[0]), kind if _JSON_TYPE.fullmatch(kind := str(row[1])) else "VARCHAR")
+        for row in found
+    )
+    return TextSchema(columns, None, ",", format=format)
+
+
+def cannot_infer(table: str, path: Path) -> UsageError:
+    """The columns of a file could not be found out."""
+    return UsageError(
+        f"the columns of {path} could not be inferred",
+        code="file_unreadable",
+        hint=f"declare them with --types {table}='column TYPE, …', "
+        f"or write {schema_file(path).name} beside it",
+    )
 
 
 def first_line(schema: TextSchema, pattern: str, ask: Ask) -> tuple[str, ...] | None:
@@ -270,20 +442,27 @@ def _typed(table: str, found: Sequence[tuple[object, object]]) -> tuple[tuple[st
     return texts
 
 
-def _record(table: str, path: Path, schema: TextSchema) -> None:
+def record_schema(table: str, path: Path, schema: TextSchema) -> None:
+    """Write the schema beside the file, unless one is there."""
     lines = [
         f"# How sqlrs reads {json.dumps(path.name)}: names and types, which are public.",
         "# Inferred once from the rows; edit it, or delete it to have it inferred anew.",
-        f"delimiter = {_toml(schema.delimiter)}",
-        f"quote = {_toml(schema.quote)}",
-        f"header = {_toml_list(schema.header)}",
     ]
+    if schema.format == "separated":
+        lines += [f"delimiter = {toml(schema.delimiter)}", f"quote = {toml(schema.quote)}"]
+    else:
+        lines.append(f"format = {toml(schema.format)}")
+    lines.append(f"header = {_toml_list(schema.header)}")
     if schema.date_format is not None:
-        lines.append(f"date_format = {_toml(schema.date_format)}")
+        lines.append(f"date_format = {toml(schema.date_format)}")
     if schema.timestamp_format is not None:
-        lines.append(f"timestamp_format = {_toml(schema.timestamp_format)}")
-    lines += ["", "[columns]"]
-    lines += [f"{_toml(name)} = {_toml(kind)}" for name, kind in schema.columns]
+        lines.append(f"timestamp_format = {toml(schema.timestamp_format)}")
+    if schema.columns:
+        lines += ["", "[columns]"]
+    lines += [f"{toml(name)} = {toml(kind)}" for name, kind in schema.columns]
+    if schema.partitions:
+        lines += ["", "[partitions]"]
+        lines += [f"{toml(name)} = {toml(kind)}" for name, kind in schema.partitions]
     try:
         # Never over one that is there: it may be in use since before.
         with schema_file(path).open("x", encoding="utf-8") as file:
@@ -301,9 +480,10 @@ def _column_text(name: str) -> str:
     return name if name.isidentifier() else exp.to_identifier(name, quoted=True).sql("duckdb")
 
 
-def _toml(text: str) -> str:
+def toml(text: str) -> str:
+    """A text as TOML writes it."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _toml_list(header: tuple[str, ...] | None) -> str:
-    return "false" if header is None else f"[{', '.join(map(_toml, header))}]"
+    return "false" if header is None else f"[{', '.join(map(toml, header))}]"

@@ -1,4 +1,4 @@
-"""Whatever names a database -> its engine: a URL, an open connection, a SQLAlchemy engine."""
+"""Whatever names a database -> its engine: a URL, a path, an open connection, a pool of them."""
 
 from __future__ import annotations
 
@@ -12,9 +12,12 @@ import sqlglot
 from sqlrs.catalog import ColumnType
 from sqlrs.engines import versions
 from sqlrs.engines.base import Engine
+from sqlrs.engines.data_paths import DUCKDB, is_sqlite, table_name, tables_in
 from sqlrs.engines.duckdb_catalog import duckdb_type
 from sqlrs.engines.file_schema import Declared
+from sqlrs.engines.frames import is_frame
 from sqlrs.engines.postgres_catalog import postgres_type
+from sqlrs.engines.staged import sqlite_tables
 from sqlrs.engines.table_files import FilePath
 from sqlrs.errors import UsageError
 from sqlrs.inputs.arguments import optional, path, seconds, size
@@ -27,7 +30,7 @@ if TYPE_CHECKING:
 _LONGEST_TIMEOUT = 2_147_483
 
 _TARGETS = (
-    "give duckdb:///file.db, duckdb:// (in memory) or postgresql://user@host:port/database, "
+    "give duckdb:///file.db, postgresql://user@host:port/database, the path of a file or folder, "
     "an open duckdb or psycopg connection, or a SQLAlchemy engine for one of these"
 )
 
@@ -38,7 +41,7 @@ TYPES: dict[str, Callable[[str], ColumnType]] = {"duckdb": duckdb_type, "postgre
 def open_engine(
     target: str | Engine | Any = "duckdb://",
     *,
-    tables: Mapping[str, FilePath] | None = None,
+    tables: Mapping[str, Any] | None = None,
     types: Mapping[str, Declared] | None = None,
     graphs: Mapping[str, str] | None = None,
     memory_limit: str | None = None,
@@ -47,9 +50,10 @@ def open_engine(
     timeout: float | None = None,
     threads: int | None = None,
 ) -> Engine:
-    """The engine for a URL, an open duckdb or psycopg connection, or a SQLAlchemy engine.
+    """The engine for a URL, a path, an open duckdb or psycopg connection, a SQLAlchemy engine.
 
-    ``tables`` are files that DuckDB reads, ``types`` the columns of those that carry no types, and
+    A path is a DuckDB or SQLite file, a folder whose files are tables, or one such file. ``tables``
+    are files, folders and frames that DuckDB reads, ``types`` the columns of those without, and
     ``graphs`` says of edge lists whether they are directed. ``timeout`` limits each statement, in
     seconds. The limits on memory, threads and spill space are for a database inside this process.
     """
@@ -63,6 +67,8 @@ def open_engine(
     timeout = optional(seconds, "timeout", timeout)
     if timeout is not None and not 0 < timeout <= _LONGEST_TIMEOUT:
         raise UsageError(f"the time limit must be above 0 and at most {_LONGEST_TIMEOUT} seconds")
+    if isinstance(target, PathLike) or (isinstance(target, str) and _is_path(target)):
+        target, tables = _at_path(Path(target), tables)
     scheme = target.partition(":")[0] if isinstance(target, str) else None
     if isinstance(target, str) and scheme == "duckdb":
         from sqlrs.engines.duckdb import open_duckdb
@@ -116,29 +122,54 @@ def _wrapped(target: Any, timeout: float | None) -> Engine:
 
 
 _MAPPINGS = {
-    "tables": "tables maps names to paths of files: tables={'visit': 'visits.csv'}",
+    "tables": "tables maps names to files, folders, data frames and lists of dictionaries: "
+    "tables={'visit': 'visits.csv'}",
     "types": "types maps tables to columns: types={'visit': 'patient BIGINT, day DATE'}",
     "graphs": "graphs maps tables to directed or undirected: graphs={'edge': 'undirected'}",
 }
 
 
 def _require_texts(name: str, given: object) -> None:
-    """Refuse what is no mapping from names, and values that are no paths, like data frames."""
+    """Refuse what is no mapping from names, and values that no reader knows."""
     if given is None:
         return
     if not isinstance(given, Mapping):
         raise UsageError(f"{name} is a {type(given).__name__}", hint=_MAPPINGS[name])
-    accepted = {"tables": (str, PathLike), "types": (str, Mapping), "graphs": (str,)}[name]
     for key, value in given.items():
         if not isinstance(key, str):
             raise UsageError(f"{name} names a table by a {type(key).__name__}")
-        if not isinstance(value, accepted):
-            raise UsageError(
-                f"{name}[{key!r}] is a {type(value).__name__}",
-                hint=_MAPPINGS[name] + "; write a data frame to a Parquet file first"
-                if name == "tables"
-                else _MAPPINGS[name],
-            )
+        if not _ACCEPTED[name](value):
+            raise UsageError(f"{name}[{key!r}] is a {type(value).__name__}", hint=_MAPPINGS[name])
+
+
+_ACCEPTED: dict[str, Callable[[object], bool]] = {
+    "tables": lambda value: isinstance(value, str | PathLike | list) or is_frame(value),
+    "types": lambda value: isinstance(value, str | Mapping),
+    "graphs": lambda value: isinstance(value, str),
+}
+
+
+def _is_path(target: str) -> bool:
+    """Whether a text names a file or folder: what has a scheme does not."""
+    return bool(target) and ":" not in target
+
+
+def _at_path(path: Path, tables: Mapping[str, Any] | None) -> tuple[str, Mapping[str, Any] | None]:
+    """The URL for a path, and the tables that are files there, with those given beside them."""
+    if path.is_dir():
+        found: Mapping[str, Any] = tables_in(path)
+    elif not path.is_file():
+        raise UsageError(f"there is no file {path}", hint=_TARGETS)
+    elif is_sqlite(path):
+        found = dict.fromkeys(sqlite_tables(path), path)
+    elif path.suffix.lower() in DUCKDB:
+        return f"duckdb:///{path}", tables
+    else:
+        found = {table_name(path): path}
+    taken = {name.lower() for name in found} & {name.lower() for name in tables or {}}
+    for name in sorted(taken):
+        raise UsageError(f"table {name} is both in {path} and given beside it")
+    return "duckdb://", {**found, **(tables or {})}
 
 
 def _duckdb_file(url: str) -> Path | None:

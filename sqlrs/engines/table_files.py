@@ -1,46 +1,68 @@
-"""Files -> DuckDB tables: CSV, TSV, Parquet and SNAP edge lists.
+"""What an owner calls a table -> a table in DuckDB: files of all kinds, folders, data frames.
 
-Opening reads schemas only. A Parquet file is scanned where it is, the others are loaded when a
-statement first reads them. The schema is fixed before any row counts: rows that do not fit it end
-the release, like everything else that rows can do.
+Opening reads schemas only. Parquet files are scanned where they are, others are loaded when a
+statement first reads them, and frames are copied at once. The schema is fixed before any row
+counts: rows that do not fit it end the release, like everything else that rows can do.
 """
 
 from __future__ import annotations
 
 import logging
-import os
 import re
-import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
+from functools import partial
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
+from sqlrs.engines import staged
 from sqlrs.engines.base import Row
+from sqlrs.engines.data_paths import (
+    BOOKS,
+    DELIMITERS,
+    EDGES,
+    JSON,
+    PACKED,
+    SQLITE,
+    DataPath,
+    is_remote,
+    located,
+)
+from sqlrs.engines.edge_lists import (
+    EdgeForm,
+    begins_with_comment,
+    form_of,
+    head_of,
+    is_edge_record,
+    lines_above,
+)
 from sqlrs.engines.file_schema import (
     Declared,
     TextSchema,
     declared_schema,
     filled,
-    record_inferred_schema,
+    inferred_json_schema,
+    inferred_partitions,
+    inferred_schema,
+    record_schema,
     recorded_schema,
     require_header,
     schema_file,
     with_own_types,
+    with_partitions,
 )
-from sqlrs.errors import EngineFailed, SqlrsError, UsageError
+from sqlrs.engines.frames import forget, given_frame, is_frame
+from sqlrs.engines.loaded_files import Columns, Files, Filling, FindUnfit, Run, States, states_of
+from sqlrs.errors import UsageError
 from sqlrs.trees.identifiers import column, identifier
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-_DELIMITERS = {".csv": ",", ".tsv": "\t"}
-_SUFFIXES = frozenset({*_DELIMITERS, ".parquet", ".txt"})
-_COMPRESSED = frozenset({".gz", ".zst"})
 _EDGE = ("src", "dst")
 _FORMS = ("directed", "undirected")
 
@@ -52,132 +74,24 @@ _SCANNED = re.compile(
 )
 
 FilePath = str | PathLike[str]
-Keys = dict[str, frozenset[frozenset[str]]]
-Run = Callable[[str], list[Row]]
-Columns = tuple[tuple[str, str], ...]
 
 _LOG = logging.getLogger("sqlrs.files")
 
 
-@dataclass(frozen=True)
-class _FileState:
-    """What tells one state of a file from another without reading it."""
-
-    device: int
-    inode: int
-    size: int
-    modified: int
-
-    @classmethod
-    def of(cls, path: Path) -> _FileState | None:
-        try:
-            found = os.stat(path)
-        except OSError:
-            return None
-        return cls(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
-
-
-@dataclass
-class _File:
-    """One file as a table: how it was when it was opened, and the statement that loads it."""
-
-    path: Path
-    state: _FileState | None
-    fill: exp.Insert | None
-    loaded: bool = False
-
-    def require_unchanged(self) -> None:
-        if self.state is None or _FileState.of(self.path) != self.state:
-            raise EngineFailed(
-                f"{self.path} has changed since it was opened",
-                code="file_changed",
-                hint="open the data again",
-            )
-
-
-@dataclass
-class Files:
-    """The tables that are files, by their names in lower case.
-
-    ``scanned`` holds the columns of those that are read where they are.
-    """
-
-    keys: Keys = field(default_factory=dict)
-    rows_per_unit: dict[str, int] = field(default_factory=dict)
-    scanned: dict[str, Columns] = field(default_factory=dict)
-    _files: dict[str, _File] = field(default_factory=dict)
-    _unfit: dict[str, EngineFailed] = field(default_factory=dict)
-    _loading: threading.Lock = field(default_factory=threading.Lock)
-
-    def add(self, name: str, path: Path, state: _FileState | None, fill: exp.Insert | None) -> None:
-        """A table that is scanned where it is, or filled by a statement at its first use."""
-        self._files[name.lower()] = _File(path.absolute(), state, fill)
-
-    def read_by(self, statement: exp.Expression) -> frozenset[str]:
-        """The files that a statement reads."""
-        if not self._files:
-            return frozenset()
-        names = frozenset(table.name.lower() for table in statement.find_all(exp.Table))
-        return names & self._files.keys()
-
-    def require_unchanged(self, names: frozenset[str]) -> None:
-        """Fail if a file that is scanned is not the one that was opened."""
-        for name in names:
-            if self._files[name].fill is None:
-                self._files[name].require_unchanged()
-
-    def load(self, names: frozenset[str], run: Run) -> None:
-        """Load those that are not yet; ``run`` must be outside a transaction."""
-        with self._loading:
-            for name in sorted(names):
-                if name in self._unfit:
-                    raise _copy(self._unfit[name])
-                file = self._files[name]
-                if file.fill is not None and not file.loaded:
-                    self._load(name, file, file.fill, run)
-
-    def _load(self, name: str, file: _File, fill: exp.Insert, run: Run) -> None:
-        file.require_unchanged()
-        run(exp.Transaction().sql(dialect="duckdb"))
-        unfit = False
-        try:
-            run(fill.sql(dialect="duckdb", comments=False))
-            file.require_unchanged()
-        except EngineFailed as error:
-            with suppress(SqlrsError):
-                run(exp.Rollback().sql(dialect="duckdb"))
-            unfit = error.code == EngineFailed.code
-            if not unfit:
-                raise
-        if unfit:
-            # For ever: a key that could not be checked on it must not be believed later.
-            self._unfit[name] = EngineFailed(
-                f"{file.path} does not fit its schema",
-                code="file_unfit",
-                hint="every line of an edge list holds two integers; the columns of a CSV file "
-                f"are declared by --types or in {schema_file(file.path).name}",
-            )
-            raise _copy(self._unfit[name])
-        run(exp.Commit().sql(dialect="duckdb"))
-        file.loaded = True
-
-
-def _copy(error: EngineFailed) -> EngineFailed:
-    return EngineFailed(error.message, code=error.code, hint=error.hint)
-
-
-def open_files(
+def open_tables(
     connection: DuckDBPyConnection,
-    tables: Mapping[str, FilePath],
+    tables: Mapping[str, Any],
     *,
     database: str,
+    spill: Path,
     types: Mapping[str, Declared] | None = None,
     graphs: Mapping[str, str] | None = None,
 ) -> Files:
-    """Make each file a table of schema main in ``database``; no row is read but to infer types.
+    """Make each of them a table of schema main in ``database``; rows are read to infer types only.
 
-    ``types`` declares the columns of CSV and TSV files, ``graphs`` the tables that are edge lists
-    and whether they are directed. Every failure is a UsageError without a word of the contents.
+    ``types`` declares the columns of files that carry none, ``graphs`` the tables that are edge
+    lists and whether they are directed. Every failure is a UsageError without a word of the
+    contents. What must be unpacked or converted goes through ``spill``.
     """
     types, graphs = dict(types or {}), dict(graphs or {})
     folded = [name.casefold() for name in tables]
@@ -189,118 +103,41 @@ def open_files(
         if form not in _FORMS:
             raise UsageError(f"the graph {name} is not {form!r}", hint=" or ".join(_FORMS))
     files = Files()
-    for name, given in tables.items():
-        path = Path(fspath(given))
-        suffix = _suffix(path)
-        _require_readable(name, path)
-        opening = _Opening(connection, files, database, name, path, suffix)
-        opening.open(types.get(name), graphs.get(name, "directed" if suffix == ".txt" else None))
-    _allow(connection, [Path(fspath(path)) for path in tables.values()])
+    readable: list[Path] = []
+    for place, (name, given) in enumerate(tables.items()):
+        target = _Target(connection, files, database, name)
+        declared, graph = types.get(name), graphs.get(name)
+        if isinstance(given, list):
+            _copy_records(target, given, declared, graph, spill / f"records-{place}")
+        elif is_frame(given):
+            _copy_frame(target, given, declared, graph)
+        elif is_remote(fspath(given)):
+            _copy_remote(target, fspath(given), declared, graph)
+        else:
+            path = located(name, Path(fspath(given)))
+            opening = _Opening(target, path, spill / f"staged-{place}{path.suffix}")
+            opening.open(declared, graph or ("directed" if path.suffix in EDGES else None))
+            readable += [*path.files, opening.staging]
+    _allow(connection, readable)
     return files
 
 
 @dataclass(frozen=True)
-class _Opening:
-    """One file on its way to a table."""
+class _Target:
+    """The table that is made, and the connection that makes it."""
 
     connection: DuckDBPyConnection
     files: Files
     database: str
     name: str
-    path: Path
-    suffix: str
-
-    def open(self, types: Declared | None, graph: str | None) -> None:
-        """Create the table or view, and remember how it is filled."""
-        state = _FileState.of(self.path)
-        if types is not None and self.suffix not in _DELIMITERS:
-            raise UsageError(f"{self.path} has types of its own", hint="leave --types out")
-        if self.suffix == ".txt":
-            rows: exp.Select = filled("duckdb/read_edges.sql", path=self.pattern)
-            columns: Columns = (("src", "BIGINT"), ("dst", "BIGINT"))
-        elif self.suffix == ".parquet":
-            rows = filled("duckdb/read_parquet.sql", path=self.pattern)
-            columns = self._described(rows)
-        else:
-            schema = self._text_schema(types)
-            rows, columns = schema.rows(self.pattern.name), schema.columns
-        if graph is not None:
-            self._open_graph(rows, columns, graph, state)
-        elif self.suffix == ".parquet" and all(_SCANNED.fullmatch(kind) for _, kind in columns):
-            self._run(exp.Create(this=self._target(), kind="VIEW", expression=rows))
-            self.files.scanned[self.name] = columns
-            self.files.add(self.name, self.path, state, None)
-        else:
-            if self.suffix == ".parquet":
-                empty = rows.copy().limit(0)
-                self._run(exp.Create(this=self._target(), kind="TABLE", expression=empty))
-            else:
-                self._create_table(columns)
-            self.files.add(self.name, self.path, state, self._insert(rows))
-
-    def _open_graph(
-        self, rows: exp.Select, columns: Columns, form: str, state: _FileState | None
-    ) -> None:
-        """An edge list: (src, dst) without repetitions, undirected ones both ways.
-
-        An index for the key would cost more than the load: it is known to hold without one. NOT
-        NULL rejects lines that are no edge.
-        """
-        if len(columns) != 2 or columns[0][1] != columns[1][1]:
-            raise UsageError(
-                f"{self.path} is no edge list: it does not have two columns of one type",
-                hint="keep two columns, the ends of an edge; sqlrs count reads a file with more "
-                "as a table (--table NAME=FILE)",
-            )
-        kind = columns[0][1]
-        self._create_table(tuple((end, kind) for end in _EDGE), never_null=True)
-        ends = [identifier(end) for end in _EDGE]
-        edges = exp.CTE(this=rows, alias=exp.TableAlias(this=identifier("edges"), columns=ends))
-        forth = exp.select(*(column(end) for end in _EDGE)).from_("edges").distinct()
-        filling: exp.Query = forth
-        if form == "undirected":
-            back = exp.select(*(column(end) for end in reversed(_EDGE))).from_("edges")
-            filling = exp.union(forth, back, distinct=True)
-            self.files.rows_per_unit[self.name] = 2
-        filling.set("with_", exp.With(expressions=[edges]))
-        self.files.keys[self.name] = frozenset({frozenset(_EDGE)})
-        self.files.add(self.name, self.path, state, self._insert(filling))
-
-    def _text_schema(self, types: Declared | None) -> TextSchema:
-        delimiter, pattern = _DELIMITERS[self.suffix], self.pattern.name
-        if types is not None:
-            schema = declared_schema(self.name, types, delimiter)
-        elif (found := recorded_schema(self.path)) is not None:
-            schema = found
-        else:
-            # A comma is common in CSV files, not certain; a tab is what a TSV file has.
-            fixed = None if delimiter == "," else delimiter
-            record_inferred_schema(self.name, self.path, pattern, fixed, self._ask)
-            recorded = recorded_schema(self.path)
-            if recorded is None:
-                raise UsageError(f"the types of {self.path} could not be recorded beside it")
-            schema = recorded
-            _LOG.warning(
-                "sqlrs: %s: types inferred once: %s; recorded in %s",
-                self.path.name,
-                schema,
-                schema_file(self.path),
-            )
-        require_header(schema, self.path, pattern, self._ask)
-        return with_own_types(self.name, schema, self._ask)
 
     @property
-    def pattern(self) -> exp.Literal:
-        """The path for DuckDB's readers, which take wildcards: a name may have such characters."""
-        return exp.Literal.string(_pattern(self.path))
+    def table(self) -> exp.Table:
+        return exp.Table(
+            this=identifier(self.name), db=identifier("main"), catalog=identifier(self.database)
+        )
 
-    def _described(self, rows: exp.Select) -> Columns:
-        found = self._ask(exp.Describe(this=rows.copy()))
-        if not found:
-            raise UsageError(f"{self.path} could not be read as table", code="file_unreadable")
-        return tuple((str(row[0]), str(row[1])) for row in found)
-
-    def _create_table(self, columns: Columns, *, never_null: bool = False) -> None:
+    def create(self, columns: Columns, *, never_null: bool = False) -> None:
         constraints = [exp.ColumnConstraint(kind=exp.NotNullColumnConstraint())]
         definitions = [
             exp.ColumnDef(
@@ -310,22 +147,50 @@ class _Opening:
             )
             for name, kind in columns
         ]
-        table = exp.Schema(this=self._target(), expressions=definitions)
-        self._run(exp.Create(this=table, kind="TABLE"))
+        table = exp.Schema(this=self.table, expressions=definitions)
+        self.run(exp.Create(this=table, kind="TABLE"), "the table")
 
-    def _insert(self, rows: exp.Query) -> exp.Insert:
-        return exp.Insert(this=self._target(), expression=rows)
+    def create_graph(self, what: str, rows: exp.Select, columns: Columns, form: str) -> exp.Query:
+        """The table of an edge list: (src, dst) without repetitions, undirected ones both ways.
 
-    def _target(self) -> exp.Table:
-        return exp.Table(
-            this=identifier(self.name), db=identifier("main"), catalog=identifier(self.database)
-        )
+        An index for the key would cost more than the load: it is known to hold without one. NOT
+        NULL rejects lines that are no edge. Returns the statement that reads the edges.
+        """
+        if len(columns) < 2 or columns[0][1] != columns[1][1]:
+            raise UsageError(
+                f"{what} is no edge list: its first two columns are not of one type",
+                hint="the first two columns are the ends of an edge, others are ignored; "
+                "sqlrs count reads any file as a table (--table NAME=FILE)",
+            )
+        if len(columns) > 2:
+            ignored = ", ".join(name for name, _ in columns[2:])
+            _LOG.warning("sqlrs: %s: an edge list; ignored: %s", what, ignored)
+        kind = columns[0][1]
+        self.create(tuple((end, kind) for end in _EDGE), never_null=True)
+        ends = [identifier(end) for end in _EDGE]
+        pair = rows.select(*rows.selects[:2], append=False) if not rows.is_star else rows.copy()
+        if rows.is_star:
+            chosen = [column(name) for name, _ in columns[:2]]
+            pair = exp.select(*chosen).from_(rows.subquery("everything"))
+        edges = exp.CTE(this=pair, alias=exp.TableAlias(this=identifier("edges"), columns=ends))
+        forth = exp.select(*(column(end) for end in _EDGE)).from_("edges").distinct()
+        filling: exp.Query = forth
+        if form == "undirected":
+            back = exp.select(*(column(end) for end in reversed(_EDGE))).from_("edges")
+            filling = exp.union(forth, back, distinct=True)
+            self.files.rows_per_unit[self.name] = 2
+        filling.set("with_", exp.With(expressions=[edges]))
+        self.files.keys[self.name] = frozenset({frozenset(_EDGE)})
+        return filling
 
-    def _run(self, statement: exp.Expression) -> None:
-        if self._ask(statement) is None:
-            raise UsageError(f"{self.path} could not be read as table", code="file_unreadable")
+    def insert(self, rows: exp.Query) -> exp.Insert:
+        return exp.Insert(this=self.table, expression=rows)
 
-    def _ask(self, statement: exp.Expression) -> list[Row] | None:
+    def run(self, statement: exp.Expression, what: object) -> None:
+        if self.ask(statement) is None:
+            raise UsageError(f"{what} could not be read as table", code="file_unreadable")
+
+    def ask(self, statement: exp.Expression) -> list[Row] | None:
         """The rows of a statement. Why one fails may quote the file, so it is not told."""
         import duckdb
 
@@ -335,7 +200,342 @@ class _Opening:
         return None
 
 
-def _allow(connection: DuckDBPyConnection, paths: list[Path]) -> None:
+def _copy_frame(target: _Target, frame: Any, types: Declared | None, graph: str | None) -> None:
+    """Copy a frame now: it may be another one at the time of a release."""
+    what = f"tables[{target.name!r}]"
+    try:
+        found = given_frame(target.connection, target.name, frame, types, target.ask)
+        rows: exp.Query = found.rows
+        if graph is not None:
+            rows = target.create_graph(what, found.rows, found.columns, graph)
+        else:
+            target.create(found.columns)
+        _copy_now(target, rows, what)
+    finally:
+        forget(target.connection)
+
+
+def _copy_now(target: _Target, rows: exp.Query, what: str) -> None:
+    if target.ask(target.insert(rows)) is None:
+        raise UsageError(
+            f"a value of {what} does not fit the type of its column",
+            code="file_unfit",
+            hint="moments are kept to the microsecond, and no number is rounded; "
+            "the ends of an edge are never missing",
+        )
+
+
+def _copy_records(
+    target: _Target, records: Any, types: Declared | None, graph: str | None, staging: Path
+) -> None:
+    """A list of dictionaries; its types must be declared, since only its rows would say them."""
+    what = f"tables[{target.name!r}]"
+    names = staged.columns_of_records(target.name, records)
+    rows = [[record.get(name) for name in names] for record in records]
+    if types is None:
+        likely = TextSchema(staged.likely_types(names, rows), None, ",")
+        raise UsageError(
+            f"the types of {what} are not declared, and its rows must not say them",
+            hint=f'types={{"{target.name}": "{likely}"}}',
+        )
+    schema = declared_schema(target.name, types, ",", "cells", ())
+    schema = with_own_types(target.name, schema, target.ask)
+    known = {name.lower() for name, _ in schema.columns}
+    for name in names:
+        if name.lower() not in known:
+            raise UsageError(f"{what} has a key {name}, for which no type is declared")
+    staged.write_rows(staging, names, rows)
+    reading = schema.rows(_literal(staging))
+    try:
+        if graph is not None:
+            _copy_now(target, target.create_graph(what, reading, schema.columns, graph), what)
+        else:
+            target.create(schema.columns)
+            _copy_now(target, reading, what)
+    finally:
+        staging.unlink()
+
+
+def _copy_remote(target: _Target, url: str, types: Declared | None, graph: str | None) -> None:
+    """A Parquet file in a network, by DuckDB's own extension where it is installed; copied now."""
+    extension = "azure" if url.lower().startswith(("az", "abfs")) else "httpfs"
+    if target.ask(exp.Command(this="LOAD", expression=extension)) is None:
+        raise UsageError(
+            f"{url} needs DuckDB's extension {extension}, which is not installed",
+            hint=f"fetch the file first, or run INSTALL {extension} in DuckDB",
+        )
+    if types is not None or not url.lower().endswith(".parquet"):
+        raise UsageError(f"of addresses only Parquet files are read, not {url}")
+    path = exp.Literal.string(url)
+    rows = filled("duckdb/read_parquet.sql", path=path, hive=exp.false())
+    columns = _described(target, rows, url)
+    reading: exp.Query = rows
+    if graph is not None:
+        reading = target.create_graph(url, rows, columns, graph)
+    else:
+        target.create(columns)
+    target.run(target.insert(reading), url)
+
+
+def _described(target: _Target, rows: exp.Select, what: object) -> Columns:
+    found = target.ask(exp.Describe(this=rows.copy()))
+    if not found:
+        raise UsageError(f"{what} could not be read as table", code="file_unreadable")
+    return tuple((str(row[0]), str(row[1])) for row in found)
+
+
+@dataclass(frozen=True)
+class _Opening:
+    """The files of one table on their way there."""
+
+    target: _Target
+    data: DataPath
+    staging: Path
+
+    def open(self, types: Declared | None, graph: str | None) -> None:
+        """Create the table or view, and remember how it is filled."""
+        states = states_of(self.data.files)
+        suffix, path = self.data.suffix, self.data.named
+        if types is not None and suffix in {*EDGES, *SQLITE}:
+            raise UsageError(f"{path} has types of its own", hint="leave --types out")
+        if self.data.compression in PACKED:
+            staged.unpack(path, str(self.data.compression), self.staging)
+        if suffix == ".parquet":
+            self._open_parquet(types, graph, states)
+        elif suffix in SQLITE:
+            self._open_sqlite(graph, states)
+        elif suffix in BOOKS:
+            self._open_sheet(types, graph, states)
+        elif graph is not None and self._is_edge_list(types):
+            self._open_edges(graph, states)
+        else:
+            self._open_text(types, graph, states)
+
+    def _open_parquet(self, types: Declared | None, graph: str | None, states: States) -> None:
+        path, target = self.data.named, self.target
+        partitions = self._partitions(types)
+        rows = filled(
+            "duckdb/read_parquet.sql", path=self.source, hive=exp.Boolean(this=bool(partitions))
+        )
+        rows = with_partitions(rows, partitions)
+        columns = _described(target, rows, path)
+        if len(self.data.files) > 1:
+            alike = target.ask(filled("duckdb/parquet_schemas.sql", path=self.source))
+            if alike is None or len(alike) != 1:
+                raise UsageError(
+                    f"the Parquet files in {path} do not all have the same columns and types",
+                    hint="write them with one schema, or give those that have one",
+                )
+        if graph is not None:
+            reading = target.create_graph(str(path), rows, columns, graph)
+            target.files.add(target.name, path, states, Filling(target.insert(reading)))
+        elif all(_SCANNED.fullmatch(kind) for _, kind in columns):
+            target.run(exp.Create(this=target.table, kind="VIEW", expression=rows), path)
+            target.files.scanned[target.name] = columns
+            target.files.add(target.name, path, states, None)
+        else:
+            empty = exp.Create(this=target.table, kind="TABLE", expression=rows.copy().limit(0))
+            target.run(empty, path)
+            target.files.add(target.name, path, states, Filling(target.insert(rows)))
+
+    def _partitions(self, types: Declared | None) -> tuple[tuple[str, str], ...]:
+        """The columns that folders name: declared, recorded, or inferred once and recorded."""
+        path, found = self.data.named, self.data.partitions
+        if types is not None and not found:
+            raise UsageError(f"{path} has types of its own", hint="leave --types out")
+        if not found:
+            return ()
+        folders = [name for name, _ in found]
+        if types is not None:
+            schema = declared_schema(self.target.name, types, ",", "parquet", folders)
+            if schema.columns:
+                raise UsageError(
+                    f"{path} has types of its own",
+                    hint=f"--types may name those of its folders: {', '.join(folders)}",
+                )
+        else:
+            schema = self._recorded_or(
+                lambda: TextSchema((), None, ",", format="parquet"), needs_columns=False
+            )
+        return with_own_types(self.target.name, schema, self.target.ask).partitions
+
+    def _recorded_or(
+        self, infer: Callable[[], TextSchema], *, needs_columns: bool = True
+    ) -> TextSchema:
+        """The schema that stands beside the file; if none does, one that is inferred now."""
+        path = self.data.named
+        found = recorded_schema(path, needs_columns=needs_columns)
+        if found is None:
+            schema = replace(infer(), partitions=inferred_partitions(self.data.partitions))
+            record_schema(self.target.name, path, schema)
+            found = recorded_schema(path, needs_columns=needs_columns)
+            if found is None:
+                raise UsageError(f"the types of {path} could not be recorded beside it")
+            _LOG.warning(
+                "sqlrs: %s: types inferred once: %s; recorded in %s",
+                path.name,
+                found,
+                schema_file(path),
+            )
+        if {name for name, _ in found.partitions} != {name for name, _ in self.data.partitions}:
+            raise UsageError(
+                f"the folders in {path} name other columns than {schema_file(path).name}"
+            )
+        return found
+
+    def _open_text(self, types: Declared | None, graph: str | None, states: States) -> None:
+        """Separated values or JSON, by a schema."""
+        target, path, suffix = self.target, self.data.named, self.data.suffix
+        delimiter = DELIMITERS.get(suffix, ",")
+        format = "separated" if suffix in DELIMITERS else self._json_format()
+        if types is not None:
+            folders = [name for name, _ in self.data.partitions]
+            schema = declared_schema(target.name, types, delimiter, format, folders)
+        elif format == "separated":
+            # A comma is common in CSV files, not certain; a tab is what a TSV file has.
+            fixed = None if delimiter == "," else delimiter
+            schema = self._recorded_or(
+                lambda: inferred_schema(target.name, path, self._texts, fixed, target.ask)
+            )
+        else:
+            schema = self._recorded_or(
+                lambda: inferred_json_schema(target.name, path, self.source, format, target.ask)
+            )
+        for text in self._texts if format == "separated" else ():
+            require_header(schema, path, text, target.ask)
+        schema = with_own_types(target.name, schema, target.ask)
+        find = partial(_unfit_row, schema, self.source)
+        self._add(schema.rows(self.source), schema.all_columns, graph, states, find_unfit=find)
+
+    def _json_format(self) -> str:
+        if self.data.suffix != ".json":
+            return "json"
+        head = head_of(exp.Literal.string(self._texts[0]), self.target.ask)
+        first = next((line.strip() for line in head if line.strip()), "")
+        return "json_array" if first.startswith("[") else "json"
+
+    def _open_sheet(self, types: Declared | None, graph: str | None, states: States) -> None:
+        target, path = self.target, self.data.named
+        names, rows = staged.sheet_rows(target.name, path)
+
+        def infer() -> TextSchema:
+            return TextSchema(staged.likely_types(names, list(rows)), names, ",", format="cells")
+
+        if types is not None:
+            schema = declared_schema(target.name, types, ",", "cells", ())
+        else:
+            schema = self._recorded_or(infer)
+        if schema.header != names:
+            raise UsageError(
+                f"the first line of the sheet in {path} is not {', '.join(schema.header or ())}",
+                code="file_unfit",
+            )
+        schema = with_own_types(target.name, schema, target.ask)
+        columns = [name for name, _ in schema.columns]
+
+        def write() -> None:
+            staged.write_rows(self.staging, columns, staged.sheet_rows(target.name, path)[1])
+
+        find = partial(_unfit_row, schema, _literal(self.staging))
+        self._add(schema.rows(_literal(self.staging)), schema.columns, graph, states, write, find)
+
+    def _open_sqlite(self, graph: str | None, states: States) -> None:
+        target, path = self.target, self.data.named
+        name = staged.sqlite_table(target.name, path)
+        schema = with_own_types(target.name, staged.sqlite_schema(name, path), target.ask)
+        columns = [one for one, _ in schema.columns]
+
+        def write() -> None:
+            staged.write_rows(self.staging, columns, staged.sqlite_rows(name, path, schema))
+
+        find = partial(_unfit_row, schema, _literal(self.staging))
+        self._add(schema.rows(_literal(self.staging)), schema.columns, graph, states, write, find)
+
+    def _is_edge_list(self, types: Declared | None) -> bool:
+        """Whether lines are edges of some form, not separated values by a schema."""
+        if self.data.suffix in EDGES:
+            return True
+        if types is not None or self.data.several or self.data.suffix in JSON:
+            return False
+        if is_edge_record(self.data.named) or schema_file(self.data.named).exists():
+            return is_edge_record(self.data.named)
+        return begins_with_comment(head_of(_literal(self._text), self.target.ask))
+
+    def _open_edges(self, graph: str, states: States) -> None:
+        path, source = self.data.named, _literal(self._text)
+        head = head_of(source, self.target.ask)
+        matrix = self.data.suffix == ".mtx"
+        known = schema_file(path).exists()
+        form = form_of(path, head, matrix=matrix, directed=graph == "directed")
+        if not known and form != EdgeForm() and not matrix:
+            _LOG.warning(
+                "sqlrs: %s: form found once: %s; recorded in %s", path.name, form, schema_file(path)
+            )
+        skip = lines_above(path, form, head)
+        columns = tuple((end, form.ids) for end in _EDGE)
+        find = partial(form.find_unfit, source, skip)
+        remedy = (
+            f"every line of an edge list has the form that {schema_file(path).name} says"
+            if schema_file(path).exists()
+            else "every line of an edge list holds two integers"
+        )
+        self._add(form.rows(source, skip), columns, graph, states, find_unfit=find, remedy=remedy)
+
+    def _add(
+        self,
+        rows: exp.Select,
+        columns: Columns,
+        graph: str | None,
+        states: States,
+        write: Callable[[], None] | None = None,
+        find_unfit: FindUnfit | None = None,
+        remedy: str | None = None,
+    ) -> None:
+        """A table that is filled at its first use."""
+        target, path = self.target, self.data.named
+        reading: exp.Query = rows
+        if graph is not None:
+            reading = target.create_graph(str(path), rows, columns, graph)
+        else:
+            target.create(columns)
+        if remedy is None:
+            remedy = "the columns of a file are declared by --types or in " + schema_file(path).name
+        is_staged = write is not None or self.data.compression in PACKED
+        filling = Filling(
+            target.insert(reading), find_unfit, remedy, self.staging if is_staged else None, write
+        )
+        target.files.add(target.name, path, states, filling)
+
+    @property
+    def _text(self) -> Path:
+        """The file that holds the lines of a single one."""
+        return self.staging if self.data.compression in PACKED else self.data.files[0]
+
+    @property
+    def _texts(self) -> list[str]:
+        """The files for DuckDB's readers."""
+        if self.data.compression in PACKED:
+            return [_pattern(self.staging)]
+        return [_pattern(file) for file in self.data.files]
+
+    @property
+    def source(self) -> exp.Expression:
+        """What a reader of DuckDB's reads: one file, or a list of files."""
+        literals = [exp.Literal.string(text) for text in self._texts]
+        return exp.Array(expressions=literals) if len(literals) > 1 else literals[0]
+
+
+def _unfit_row(schema: TextSchema, source: exp.Expression, run: Run) -> str | None:
+    """Where the first row is that does not fit, and in which column."""
+    found = run(schema.unfit_row(source).sql(dialect="duckdb", comments=False))
+    if not found:
+        return None
+    place, wrong = (int(str(one)) for one in found[0])
+    name, kind = schema.columns[wrong - 1]
+    return f"row {place}, column {name} holds no {kind}"
+
+
+def _allow(connection: DuckDBPyConnection, paths: Iterable[Path]) -> None:
     """Let SQL read these files, and no other one once external access is off."""
     allowed = dict.fromkeys(
         text for path in paths for text in (_pattern(path), str(path.absolute()))
@@ -347,29 +547,10 @@ def _allow(connection: DuckDBPyConnection, paths: list[Path]) -> None:
         connection.execute(statement.sql(dialect="duckdb"))
 
 
+def _literal(path: Path) -> exp.Literal:
+    return exp.Literal.string(_pattern(path))
+
+
 def _pattern(path: Path) -> str:
+    """The path for DuckDB's readers, which take wildcards: a name may have such characters."""
     return "".join(f"[{c}]" if c in "*?[" else c for c in str(path.absolute()))
-
-
-def _require_readable(name: str, path: Path) -> None:
-    if not name:
-        raise UsageError(f"the table for {path} has no name", hint="write NAME=FILE")
-    if not path.is_file():
-        raise UsageError(f"there is no file {path}")
-    try:
-        path.open("rb").close()
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror}") from None
-
-
-def _suffix(path: Path) -> str:
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    if len(suffixes) > 1 and suffixes[-1] in _COMPRESSED:
-        suffixes.pop()
-    if not suffixes or suffixes[-1] not in _SUFFIXES:
-        raise UsageError(
-            f"the kind of {path} is unknown",
-            hint="files end in .csv, .tsv, .parquet, or .txt for a SNAP edge list; "
-            "text files may be compressed (.gz)",
-        )
-    return suffixes[-1]

@@ -217,7 +217,7 @@ def test_empty_files_are_refused(tmp_path: Path, name: str) -> None:
     [
         ([1, 2], "list"),
         ("visits.csv", "str"),
-        ({"visit": [1, 2]}, "list"),
+        ({"visit": (1, 2)}, "tuple"),
         ({"visit": None}, "NoneType"),
         ({3: "visits.csv"}, "int"),
         ({"visit": type("DataFrame", (), {})()}, "DataFrame"),
