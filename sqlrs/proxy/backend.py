@@ -8,6 +8,8 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Protocol
 
+from sqlrs.ledger import PrivacyBudget
+
 # Of each statement in the history; a thousand long ones would fill the memory.
 SHOWN_CHARACTERS = 2000
 
@@ -219,6 +221,10 @@ class Backend(Protocol):
 
     def remaining(self, analyst: str) -> Decimal | None:
         """What is left of the analyst's budget; None means without limit."""
+        ...
+
+    def dataset_budget(self) -> PrivacyBudget | None:
+        """The budget of the whole dataset; None where nothing limits it."""
         ...
 
     def history(self, analyst: str, limit: int) -> Sequence[HistoryRow]:

@@ -15,7 +15,7 @@ from sqlrs.compiler.simplify import Contradiction
 from sqlrs.database import Database
 from sqlrs.engines.base import Engine, Row, Snapshot, integers
 from sqlrs.errors import EngineFailed, Interrupted, SqlrsError
-from sqlrs.ledger import JournalLine
+from sqlrs.ledger import JournalLine, PrivacyBudget
 from sqlrs.measuring.drift import Schema, current_catalog
 from sqlrs.owner.explain import Explanation
 from sqlrs.owner.explain_statement import explained
@@ -46,6 +46,13 @@ _NOBODY = "nobody"
 @runtime_checkable
 class _Stoppable(Protocol):
     def interrupt(self) -> None: ...
+
+
+@runtime_checkable
+class _Budgets(Protocol):
+    def budget(
+        self, *, analyst: str | None = None, dataset: str | None = None
+    ) -> PrivacyBudget: ...
 
 
 @runtime_checkable
@@ -200,6 +207,13 @@ class LibraryBackend:
     def remaining(self, analyst: str) -> Decimal | None:
         """What the ledger says."""
         return self._database.ledger.remaining(analyst, self._database.dataset)
+
+    def dataset_budget(self) -> PrivacyBudget | None:
+        """What the ledger says of the whole dataset."""
+        ledger = self._database.ledger
+        return (
+            ledger.budget(dataset=self._database.dataset) if isinstance(ledger, _Budgets) else None
+        )
 
     def history(self, analyst: str, limit: int) -> Sequence[HistoryRow]:
         """The analyst's own lines of the journal, newest first."""

@@ -157,5 +157,8 @@ class DoubleBackend:
     def remaining(self, analyst: str) -> Decimal:
         return self.budget - self.spent.get(analyst, Decimal(0))
 
+    def dataset_budget(self) -> None:
+        return None
+
     def history(self, analyst: str, limit: int) -> Sequence[HistoryRow]:
         return self.rows.get(analyst, [])[:limit]
