@@ -83,12 +83,30 @@ DRIVERS = {
         "procedures/unit_script.py",
     },
     "pyspark": set[str](),
-    "sqlalchemy": {"ledger/migrations.py", "ledger/store.py", "ledger/ledger_tables.py"},
+    "sqlalchemy": {
+        "ledger/budget_rows.py",
+        "ledger/granting.py",
+        "ledger/ledger_tables.py",
+        "ledger/migrations.py",
+        "ledger/opened.py",
+        "ledger/overview.py",
+        "ledger/store.py",
+    },
     "z3": {"measuring/solver.py"},
     "highspy": {"mechanisms/packing_solver.py"},
     "numpy": {"mechanisms/packing_solver.py", "sensitivity/packing.py"},
     "matplotlib": set[str](),
     "cryptography": {"proxy/protocol/certificates.py"},
+    "starlette": {
+        "console/analyst_pages.py",
+        "console/app.py",
+        "console/guard.py",
+        "console/login_pages.py",
+        "console/owner_pages.py",
+        "console/rendering.py",
+    },
+    "uvicorn": {"console/server.py"},
+    "jinja2": {"console/rendering.py"},
 }
 
 

@@ -8,7 +8,10 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Protocol
 
+from sqlrs.answer import Answer
 from sqlrs.ledger import PrivacyBudget
+from sqlrs.quoting import Quote, Sketch
+from sqlrs.table_answer import TableAnswer
 
 # Of each statement in the history; a thousand long ones would fill the memory.
 SHOWN_CHARACTERS = 2000
@@ -149,6 +152,10 @@ class Checker(Protocol):
         """Raise if this text would be refused; None for one count. Reads and charges nothing."""
         ...
 
+    def sketch(self, sql: str) -> Sketch:
+        """How a text of the data's own dialect is understood, or its refusal."""
+        ...
+
 
 class Backend(Protocol):
     """Answers privately. Its methods block and are called from several threads.
@@ -204,6 +211,31 @@ class Backend(Protocol):
         self, sql: str, *, epsilon: Decimal, error_bars: Decimal | None, cancel: Cancellation
     ) -> str:
         """What would be released, for which groups and with which noise; free of charge."""
+        ...
+
+    def answer(
+        self,
+        analyst: str,
+        sql: str,
+        *,
+        epsilon: Decimal,
+        error_bars: Decimal | None,
+        cancel: Cancellation,
+        hold: Hold = at_once,
+    ) -> Answer | TableAnswer:
+        """Charge once, then answer a text of the data's own dialect. ``hold`` as for ``count``."""
+        ...
+
+    def quote(
+        self,
+        analyst: str,
+        sql: str,
+        *,
+        epsilon: Decimal,
+        error_bars: Decimal | None,
+        cancel: Cancellation,
+    ) -> tuple[Quote, bool]:
+        """What ``answer`` would charge, and whether it would be a repeat; free of charge."""
         ...
 
     def read(

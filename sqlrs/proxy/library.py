@@ -35,9 +35,11 @@ from sqlrs.proxy.exposed import exposed_schema
 from sqlrs.proxy.paced_ledger import PacedLedger
 from sqlrs.proxy.policy.public_reading import public_reading
 from sqlrs.proxy.released_values import check_columns, text_rows
+from sqlrs.quoting import Quote, quote
 from sqlrs.refusals import refusal
 from sqlrs.release import release, release_table
 from sqlrs.settings import Request
+from sqlrs.table_answer import TableAnswer
 
 _LOOK_SECONDS = 0.05
 _NOBODY = "nobody"
@@ -150,6 +152,58 @@ class LibraryBackend:
         )
         rows = text_rows(answer.rows, types)
         return TableOutcome(rows, answer.epsilon, ledger.repeated, answer.notes)
+
+    def answer(
+        self,
+        analyst: str,
+        sql: str,
+        *,
+        epsilon: Decimal,
+        error_bars: Decimal | None,
+        cancel: Cancellation,
+        hold: Hold = at_once,
+    ) -> Answer | TableAnswer:
+        """By the release path of counts or of tables; ``cancel`` stops this answer alone."""
+        database = self._database
+        if cancel.is_set():
+            raise Interrupted("the work was stopped")
+        compiled = compiled_text(sql, database.catalog, database.settings)
+        path = release_table if isinstance(compiled, CompiledStatement) else release
+        return path(
+            self._request(analyst, sql, epsilon, error_bars),
+            engine=_StoppableEngine(database.engine, cancel),
+            catalog=database.catalog,
+            ledger=PacedLedger(database.ledger, hold),
+            settings=database.settings,
+        )
+
+    def quote(
+        self,
+        analyst: str,
+        sql: str,
+        *,
+        epsilon: Decimal,
+        error_bars: Decimal | None,
+        cancel: Cancellation,
+    ) -> tuple[Quote, bool]:
+        """The charge of ``answer``, and whether the ledger has recorded it."""
+        database = self._database
+        request = self._request(analyst, sql, epsilon, error_bars)
+        engine = _StoppableEngine(database.engine, cancel)
+        found = quote(request, engine, database.catalog, database.settings)
+        repeat = found.charge is not None and database.ledger.repeat(found.charge) is not None
+        return found, repeat
+
+    def _request(
+        self, analyst: str, sql: str, epsilon: Decimal, error_bars: Decimal | None
+    ) -> Request:
+        return Request(
+            sql=sql,
+            epsilon=epsilon,
+            error_bars=error_bars,
+            analyst=analyst,
+            dataset=self._database.dataset,
+        )
 
     def explain(
         self, sql: str, *, epsilon: Decimal, error_bars: Decimal | None, cancel: Cancellation

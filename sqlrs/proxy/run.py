@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,8 +17,9 @@ from sqlrs.proxy.config import ProxyConfig
 from sqlrs.proxy.exposed import views_without_tables
 from sqlrs.proxy.library import LibraryBackend
 from sqlrs.proxy.protocol import tls
-from sqlrs.proxy.server import Proxy
+from sqlrs.proxy.server import Companion, Proxy
 from sqlrs.proxy.server import serve as serve_backend
+from sqlrs.proxy.service import Service
 from sqlrs.proxy.shadow.cluster import find_binaries
 from sqlrs.proxy.users import add_user, read_users
 from sqlrs.proxy.warnings import not_offered, warnings
@@ -41,12 +42,14 @@ def serve(
     *,
     config_path: Path | None = None,
     ready: Callable[[Proxy], None] = lambda proxy: None,
+    beside: Callable[[Service, Mapping[str, Database]], Companion] | None = None,
 ) -> None:
     """Open the data and its ledger, then serve until the process is told to stop."""
     proxy.check()
     with opened(data, proxy) as databases:
         backends = {name: LibraryBackend(one) for name, one in databases.items()}
-        serve_backend(proxy, backends, config_path=config_path, ready=ready)
+        with_data = None if beside is None else lambda service: beside(service, databases)
+        serve_backend(proxy, backends, config_path=config_path, ready=ready, beside=with_data)
 
 
 def datasets(data: Config, proxy: ProxyConfig) -> dict[str, Config]:

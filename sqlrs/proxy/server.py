@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
+from typing import Protocol
 
 from sqlrs.errors import SqlrsError, UsageError
 from sqlrs.proxy.backend import Backend
@@ -30,6 +31,18 @@ from sqlrs.proxy.users import Users
 
 _RESTART_SECONDS = 0.5
 _LAST_SECONDS = 5.0
+
+
+class Companion(Protocol):
+    """What one process serves beside the proxy."""
+
+    async def start(self) -> None:
+        """Listen."""
+        ...
+
+    async def stop(self) -> None:
+        """Stop listening."""
+        ...
 
 
 class Proxy:
@@ -232,11 +245,15 @@ def serve(
     *,
     config_path: Path | None = None,
     ready: Callable[[Proxy], None] = lambda proxy: None,
+    beside: Callable[[Service], Companion] | None = None,
 ) -> None:
-    """Run until SIGTERM or SIGINT; SIGHUP reloads the users. ``ready`` is told once it listens."""
+    """Run until SIGTERM or SIGINT; SIGHUP reloads the users. ``ready`` is told once it listens.
+
+    ``beside`` makes what is served in the same process.
+    """
     configure(config.log_level)
     logging.getLogger("sqlglot").disabled = True
-    asyncio.run(_serve(config, backends, config_path, ready))
+    asyncio.run(_serve(config, backends, config_path, ready, beside))
 
 
 async def _serve(
@@ -244,6 +261,7 @@ async def _serve(
     backends: Mapping[str, Backend],
     config_path: Path | None,
     ready: Callable[[Proxy], None],
+    beside: Callable[[Service], Companion] | None,
 ) -> None:
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
     loop.set_exception_handler(lambda loop, context: log("unhandled", "error"))
@@ -251,14 +269,19 @@ async def _serve(
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     loop.add_signal_handler(signal.SIGHUP, proxy.reload)
+    companion = None if beside is None else beside(proxy.service)
     try:
         await proxy.start()
+        if companion is not None:
+            await companion.start()
         # What is loaded by now stays: looking through all of it again stops every client for long.
         gc.collect()
         gc.freeze()
         ready(proxy)
         await stop.wait()
     finally:
+        if companion is not None:
+            await companion.stop()
         await proxy.stop()
         # Python ends by looking through everything once more; what it may not look at counts as a
         # leak there, and DuckDB's driver prints a page about it.
