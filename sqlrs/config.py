@@ -308,8 +308,8 @@ class Config:
 
     @classmethod
     def read(cls, path: Path) -> Config:
-        """The file without its [proxy] section; a wrong or unknown key is an error."""
-        return read_file(path, "data", cls, "proxy")
+        """The file without [proxy] and [console]; a wrong or unknown key is an error."""
+        return read_file(path, "data", cls, "proxy", "console")
 
     def open(self, ledger: Ledger | None = None, *, schema_only: bool = False) -> Database:
         """Connect as configured, with the configured ledger unless one is given."""

@@ -12,32 +12,31 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from decimal import Decimal
-from functools import partial, reduce
+from functools import partial
 from typing import TypeVar
 
 from sqlrs.answer import Answer, Interval, unit_notes
 from sqlrs.before_charge import Groups, dry_run
 from sqlrs.catalog import Catalog
-from sqlrs.compiled import Compiled, CompiledStatement, compiled_text
+from sqlrs.charges import count_charge, statement_charge
+from sqlrs.compiled import CompiledStatement, compiled_text
 from sqlrs.compiler.simplify import Contradiction
 from sqlrs.engines import released_json
 from sqlrs.engines.base import Engine, Opened, Snapshot
 from sqlrs.engines.released import ReleasedRelation
 from sqlrs.errors import EngineFailed, Interrupted, SqlrsError
 from sqlrs.ledger import Charge, Ledger
-from sqlrs.ledger.base import add
 from sqlrs.measures import Asked
 from sqlrs.measuring.drift import unchanged
 from sqlrs.measuring.measurements import Measurements
 from sqlrs.measuring.tried_constants import check_constants, check_constants_by_unit
 from sqlrs.measuring.work import Progress
 from sqlrs.mechanisms.base import Mechanism, Noisy, Preparation
-from sqlrs.mechanisms.vector_base import PreparedVector, VectorMechanism
+from sqlrs.mechanisms.vector_base import PreparedVector
 from sqlrs.noise import SystemBits
 from sqlrs.releasing import AfterRelease
 from sqlrs.settings import Request, Settings
 from sqlrs.table_answer import TableAnswer
-from sqlrs.units import ROW
 
 _Outcome = TypeVar("_Outcome")
 
@@ -85,7 +84,7 @@ def release(
             check_constants([residuals.query], snapshot, engine.dialect, request.sql)
             return _exact(measurements(snapshot).count(residuals), chosen)
     mechanism = chosen.fitted(residuals)
-    charge = _charge(request, mechanism, compiled)
+    charge = count_charge(request, mechanism, compiled)
     if recorded := ledger.repeat(charge):
         return replace(Answer.from_json(recorded), repeated=True)
     prepared = mechanism.prepare(residuals)
@@ -129,7 +128,7 @@ def release_table(
             accept(above.columns)
         charge = None
         if any(sum(one.prices) for one in ready.mechanisms.values()):
-            charge = _statement_charge(request, ready.mechanisms, compiled, ready.price)
+            charge = statement_charge(request, ready.mechanisms, compiled, ready.price)
         if charge is not None and (recorded := ledger.repeat(charge)):
             return _table(above, released_json.from_json(recorded), charge, repeated=True)
         prepared = {asked: one.prepare() for asked, one in ready.mechanisms.items()}
@@ -163,24 +162,6 @@ def describe_table(
     with dry_run(request, engine, catalog, settings) as ready:
         ready.above.database.close()
         return ready.above.columns
-
-
-def _statement_charge(
-    request: Request,
-    mechanisms: Mapping[Asked, VectorMechanism],
-    compiled: CompiledStatement,
-    price: Decimal,
-) -> Charge:
-    units = dict.fromkeys(unit for query in compiled.queries for unit in query.large_units)
-    described = dict.fromkeys(one.describe() for one in mechanisms.values())
-    return Charge(
-        analyst=request.analyst,
-        dataset=request.dataset,
-        query=compiled.canonical,
-        mechanism=", ".join([*described, *units]),
-        epsilon=price,
-        unit=ROW if compiled.unit is None else compiled.unit.name,
-    )
 
 
 def _table(
@@ -258,16 +239,6 @@ def _exact(value: int, mechanism: Mechanism) -> Answer:
     coverage = mechanism.coverage
     interval = None if coverage is None else Interval(value, value, coverage)
     return Answer(value, Decimal(0), EXACT, interval)
-
-
-def _charge(request: Request, mechanism: Mechanism, compiled: Compiled) -> Charge:
-    return Charge(
-        analyst=request.analyst,
-        dataset=request.dataset,
-        query=compiled.canonical,
-        mechanism=", ".join([mechanism.describe(), *compiled.residuals.query.large_units]),
-        epsilon=reduce(add, mechanism.prices),
-    )
 
 
 def _noisy(prepared: Preparation, measurements: Measurements, end: ExitStack) -> Noisy | SqlrsError:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from sqlrs.answer import Answer
-from sqlrs.cli import options
+from sqlrs.cli import console, options
 from sqlrs.cli.progress import progress_line
 from sqlrs.config import Config, UnitSection
 from sqlrs.database import Database
@@ -125,8 +125,15 @@ def demo(
     epsilon: Epsilon = "1",
     pattern: Annotated[str, typer.Option(help="A pattern, as for sqlrs graph.")] = "triangle",
     json: options.Json = False,
+    web: Annotated[
+        bool, typer.Option("--web", help="Serve the console on generated data instead.")
+    ] = False,
+    port: Annotated[int, typer.Option(help="The port of --web; 0 takes a free one.")] = 8432,
 ) -> None:
     """Count triangles privately in a graph that is generated on the spot."""
+    if web:
+        console.demo(port)
+        return
     sql = pattern_sql(pattern)
     with demo_database() as database:
         answer = _ask(database, sql, epsilon, DEFAULT, None, None)

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from sqlrs import __version__
-from sqlrs.cli import budget, counting, owner, procedures, proxy, querying, tables
+from sqlrs.cli import budget, console, counting, owner, procedures, proxy, querying, tables
 from sqlrs.cli.signals import exit_code, treat_as_ctrl_c
 from sqlrs.errors import Interrupted, SqlrsError, UsageError
 
@@ -33,6 +33,7 @@ app.command("sql")(owner.sql)
 app.command("sensitivity")(owner.sensitivity)
 app.command("tables")(tables.tables)
 app.command("serve")(proxy.serve)
+app.command("console")(console.console)
 app.command("check-config")(proxy.check_config)
 app.command("install")(procedures.install)
 app.command("installed")(procedures.installed)
@@ -43,7 +44,15 @@ app.add_typer(proxy.users_app, name="user")
 
 
 # The package that is missing -> the extra that brings it.
-_EXTRAS = {"psycopg": "postgres", "cryptography": "proxy", "z3": "smt"}
+_EXTRAS = {
+    "psycopg": "postgres",
+    "cryptography": "proxy",
+    "z3": "smt",
+    "starlette": "console",
+    "uvicorn": "console",
+    "jinja2": "console",
+    "markupsafe": "console",
+}
 
 
 def _print_version(wanted: bool) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from getpass import getpass
 from pathlib import Path
@@ -10,11 +11,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sqlrs.cli import options
+from sqlrs.cli import console, options
 from sqlrs.errors import UsageError
+from sqlrs.inputs.sections import has_section
 
 if TYPE_CHECKING:
-    from sqlrs.proxy.server import Proxy
+    from sqlrs.database import Database
+    from sqlrs.proxy.server import Companion, Proxy
+    from sqlrs.proxy.service import Service
 
 users_app = typer.Typer(no_args_is_help=True, help="Add, list and remove the proxy's users.")
 
@@ -92,7 +96,7 @@ def serve(
         proxy = ProxyConfig.read(config)
         if port is not None:
             proxy = replace(proxy, port=port)
-        serve(data, proxy, config_path=config, ready=_say)
+        serve(data, proxy, config_path=config, ready=_say, beside=_console(config))
         return
     local = embedded(data, user, state=state, budget=budget, port=port)
     if local.password is not None:
@@ -158,6 +162,16 @@ def _users_file(config: Path | None, users: Path | None) -> Path:
     if config is None:
         raise UsageError("no file of users was named", hint="give --config FILE or --users FILE")
     return ProxyConfig.read(config).users
+
+
+def _console(config: Path) -> Callable[[Service, Mapping[str, Database]], Companion] | None:
+    """The console, where the file has a section for it."""
+    if not has_section(config, "console"):
+        return None
+    from sqlrs.console.run import beside, configured
+
+    pages = configured(config)
+    return None if pages is None else beside(pages, console.say)
 
 
 def _say(proxy: Proxy) -> None:

@@ -151,6 +151,11 @@ def read_file(file: Path, name: str, described: type[Section], *others: str) -> 
     return described(**values)
 
 
+def has_section(file: Path, name: str) -> bool:
+    """Whether a file has a section of this name."""
+    return name in _load(file)[1]
+
+
 class _Misplaced(UsageError):
     """What is wrong with the part of a file that stands at the dotted name ``place``."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Context, Decimal, Inexact, InvalidOperation
 from enum import StrEnum
@@ -13,6 +13,7 @@ from typing import Protocol
 
 from sqlrs.epsilon import parse_epsilon
 from sqlrs.errors import BudgetExhausted, UsageError
+from sqlrs.ledger.windows import RENEWALS, window_end, window_of
 from sqlrs.units import ROW
 
 RESERVED = "reserved"
@@ -62,10 +63,12 @@ class Charge:
 
 @dataclass(frozen=True)
 class PrivacyBudget:
-    """A cap on the sum of all epsilons of one analyst or one dataset, and the sum so far.
+    """A cap on the sum of the epsilons of one analyst or one dataset, and the sum so far.
 
+    ``spent`` is the sum over all time. Where the budget is renewed (``renew``: monthly, say), the
+    cap is that of each window, and ``window_spent`` the sum in ``window``, the present one.
     ``unit``: who the charges of a dataset protect, None before the first. They add up to one
-    promise only if that is the same for all.
+    promise only if that is the same for all. ``expired``: whether the grant is over by now.
     """
 
     kind: Kind
@@ -73,28 +76,72 @@ class PrivacyBudget:
     cap: Decimal
     spent: Decimal
     unit: str | None = None
+    note: str = ""
+    expires: datetime | None = None
+    renew: str = ""
+    window: str = ""
+    window_spent: Decimal = Decimal(0)
+    expired: bool = False
 
     def __post_init__(self) -> None:
-        if not all(value.is_finite() and value >= 0 for value in (self.cap, self.spent)):
+        numbers = (self.cap, self.spent, self.window_spent)
+        if not all(value.is_finite() and value >= 0 for value in numbers):
             raise ValueError("a budget is made of finite numbers from 0")
+        if self.renew and (self.renew not in RENEWALS or not self.window):
+            raise ValueError("a budget that is renewed is so in a known way, and has a window")
+        if self.expires is not None and self.expires.tzinfo is None:
+            raise ValueError("the moment of an expiry has a time zone")
+
+    @property
+    def counted(self) -> Decimal:
+        """What is held against the cap: all that is spent, or what is in the present window."""
+        return self.window_spent if self.renew else self.spent
 
     @property
     def remaining(self) -> Decimal:
-        """What may still be spent; 0 where the cap was lowered below what is spent."""
-        return max(Decimal(0), subtract(self.cap, self.spent))
+        """What may still be spent; 0 where the cap was lowered below it, or the grant is over."""
+        if self.expired:
+            return Decimal(0)
+        return max(Decimal(0), subtract(self.cap, self.counted))
+
+    @property
+    def renews_at(self) -> datetime | None:
+        """When the next window begins."""
+        return window_end(self.renew, self.window) if self.renew else None
+
+    def at(self, now: datetime) -> PrivacyBudget:
+        """The budget at a moment: in its window, and over or not.
+
+        A clock that goes back leads into no window that is over: what was spent stays counted.
+        """
+        expired = self.expires is not None and not now < self.expires
+        present = window_of(self.renew, now) if self.renew else ""
+        if present <= self.window:
+            return replace(self, expired=expired)
+        return replace(self, window=present, window_spent=Decimal(0), expired=expired)
 
     def after(self, charge: Charge) -> PrivacyBudget:
-        """The budget once the charge is spent, or BudgetExhausted; of another unit: UsageError."""
+        """The budget once the charge is spent, or BudgetExhausted; of another unit: UsageError.
+
+        It is the budget ``at`` the moment of the charge.
+        """
         unit = self.unit
         if self.kind is Kind.DATASET:
             unit = unit_after(self.unit, charge)
         spent = add(self.spent, charge.epsilon)
-        if not self.spent < spent <= self.cap:
-            whose = f"{self.kind} {self.name!r}"
+        counted = add(self.counted, charge.epsilon)
+        whose = f"{self.kind} {self.name!r}"
+        if self.expired:
+            raise expired(whose, self.expires)
+        if not (self.spent < spent and self.counted < counted <= self.cap):
             command = f"sqlrs budget grant E --{self.kind} {quote(self.name)}"
-            more = f"let the data owner raise the cap (E is the total over all time): {command}"
+            total = f"each {self.renew} window" if self.renew else "all time"
+            more = f"let the data owner raise the cap (E is the total over {total}): {command}"
+            if self.renews_at is not None:
+                more = f"wait until {self.renews_at:%Y-%m-%d}, when it is renewed, or {more}"
             raise exhausted(whose, charge.epsilon, self.remaining, more)
-        return PrivacyBudget(self.kind, self.name, self.cap, spent, unit)
+        window_spent = counted if self.renew else self.window_spent
+        return replace(self, spent=spent, unit=unit, window_spent=window_spent)
 
 
 @dataclass(frozen=True)
@@ -211,6 +258,16 @@ def exhausted(whose: str, asked: Decimal, left: Decimal, more: str) -> BudgetExh
     return BudgetExhausted(
         f"the release costs epsilon {asked:f}, but the budget of {whose} has {left:f} left",
         hint=f"ask for a smaller epsilon, repeat an earlier query, or {more}",
+    )
+
+
+def expired(whose: str, moment: datetime | None) -> BudgetExhausted:
+    """The refusal of a charge to a budget whose grant is over."""
+    when = "" if moment is None else f" on {moment:%Y-%m-%d at %H:%M} UTC"
+    return BudgetExhausted(
+        f"the budget of {whose} expired{when}",
+        hint="repeat an earlier query, or let the data owner grant it anew",
+        code="budget_expired",
     )
 
 

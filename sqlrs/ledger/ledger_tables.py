@@ -64,6 +64,16 @@ class Moment(TypeDecorator[datetime]):
         return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
+class OptionalMoment(Moment):
+    """A moment, or none."""
+
+    cache_ok = True
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> Any:
+        """The moment, with its zone, or None."""
+        return None if value is None else super().process_result_value(value, dialect)
+
+
 TICKET = BigInteger().with_variant(Integer, "sqlite")
 
 _METADATA = MetaData()
@@ -77,6 +87,13 @@ BUDGETS = Table(
     Column("spent", Epsilon, nullable=False),
     # Of a dataset: who its charges protect.
     Column("unit", Text),
+    Column("note", Text, nullable=False),
+    Column("expires", OptionalMoment),
+    # Empty where the cap is one over all time.
+    Column("renew", Text, nullable=False),
+    # The last window that was charged, by its first day, and what it was charged.
+    Column("window_start", Text, nullable=False),
+    Column("window_spent", Epsilon, nullable=False),
 )
 RELEASES = Table(
     "sqlrs_releases",
@@ -94,9 +111,37 @@ RELEASES = Table(
     Column("fingerprint", Text, nullable=False),
     Column("unit", Text, nullable=False),
 )
+# What the owner did to budgets: who, when, why.
+ACTS = Table(
+    "sqlrs_acts",
+    _METADATA,
+    Column("number", TICKET, primary_key=True),
+    Column("at", Moment, nullable=False),
+    Column("who", Text, nullable=False),
+    Column("act", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("cap", Epsilon, nullable=False),
+    Column("renew", Text, nullable=False),
+    Column("expires", OptionalMoment),
+    Column("why", Text, nullable=False),
+    # The request that it decides.
+    Column("request", TICKET),
+)
+REQUESTS = Table(
+    "sqlrs_requests",
+    _METADATA,
+    Column("number", TICKET, primary_key=True),
+    Column("at", Moment, nullable=False),
+    Column("analyst", Text, nullable=False),
+    Column("dataset", Text, nullable=False),
+    Column("epsilon", Epsilon, nullable=False),
+    Column("why", Text, nullable=False),
+    Column("state", Text, nullable=False),
+)
 VERSION = Table(
     "sqlrs_version",
     _METADATA,
     Column("version", Integer, nullable=False),
 )
-TABLES = (BUDGETS, RELEASES, VERSION)
+TABLES = (BUDGETS, RELEASES, ACTS, REQUESTS, VERSION)

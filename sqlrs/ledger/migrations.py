@@ -28,7 +28,7 @@ from sqlalchemy.schema import ExecutableDDLElement
 from sqlalchemy.sql.compiler import DDLCompiler
 
 from sqlrs.errors import UsageError
-from sqlrs.ledger.ledger_tables import SCHEMA, TICKET, VERSION, Epsilon, Moment
+from sqlrs.ledger.ledger_tables import SCHEMA, TICKET, VERSION, Epsilon, Moment, OptionalMoment
 from sqlrs.templates import template
 
 Migration = Callable[[Connection], None]
@@ -112,8 +112,48 @@ def record_units(connection: Connection) -> None:
     connection.execute(budgets.update().where(charged).values(unit="row"))
 
 
+def record_grants(connection: Connection) -> None:
+    """Version 4: notes, expiry and windows of budgets, what owners did, what analysts ask for."""
+    for name in ("note", "renew", "window_start"):
+        column = Column(name, Text, nullable=False, server_default="")
+        add_column(connection, "sqlrs_budgets", column)
+    add_column(connection, "sqlrs_budgets", Column("expires", OptionalMoment))
+    spent = Column("window_spent", Epsilon, nullable=False, server_default="0")
+    add_column(connection, "sqlrs_budgets", spent)
+    made = MetaData()
+    Table(
+        "sqlrs_acts",
+        made,
+        Column("number", TICKET, primary_key=True),
+        Column("at", Moment, nullable=False),
+        Column("who", Text, nullable=False),
+        Column("act", Text, nullable=False),
+        Column("kind", Text, nullable=False),
+        Column("name", Text, nullable=False),
+        Column("cap", Epsilon, nullable=False),
+        Column("renew", Text, nullable=False),
+        Column("expires", OptionalMoment),
+        Column("why", Text, nullable=False),
+        Column("request", TICKET),
+        sqlite_autoincrement=True,
+    )
+    Table(
+        "sqlrs_requests",
+        made,
+        Column("number", TICKET, primary_key=True),
+        Column("at", Moment, nullable=False),
+        Column("analyst", Text, nullable=False),
+        Column("dataset", Text, nullable=False),
+        Column("epsilon", Epsilon, nullable=False),
+        Column("why", Text, nullable=False),
+        Column("state", Text, nullable=False),
+        sqlite_autoincrement=True,
+    )
+    made.create_all(connection)
+
+
 # In the order of the versions: the first leads to version 1.
-MIGRATIONS: tuple[Migration, ...] = (make_tables, record_version, record_units)
+MIGRATIONS: tuple[Migration, ...] = (make_tables, record_version, record_units, record_grants)
 
 
 def newest() -> int:

@@ -8,6 +8,11 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Protocol
 
+from sqlrs.answer import Answer
+from sqlrs.ledger import PrivacyBudget
+from sqlrs.quoting import Quote, Sketch
+from sqlrs.table_answer import TableAnswer
+
 # Of each statement in the history; a thousand long ones would fill the memory.
 SHOWN_CHARACTERS = 2000
 
@@ -147,6 +152,10 @@ class Checker(Protocol):
         """Raise if this text would be refused; None for one count. Reads and charges nothing."""
         ...
 
+    def sketch(self, sql: str) -> Sketch:
+        """How a text of the data's own dialect is understood, or its refusal."""
+        ...
+
 
 class Backend(Protocol):
     """Answers privately. Its methods block and are called from several threads.
@@ -204,6 +213,31 @@ class Backend(Protocol):
         """What would be released, for which groups and with which noise; free of charge."""
         ...
 
+    def answer(
+        self,
+        analyst: str,
+        sql: str,
+        *,
+        epsilon: Decimal,
+        error_bars: Decimal | None,
+        cancel: Cancellation,
+        hold: Hold = at_once,
+    ) -> Answer | TableAnswer:
+        """Charge once, then answer a text of the data's own dialect. ``hold`` as for ``count``."""
+        ...
+
+    def quote(
+        self,
+        analyst: str,
+        sql: str,
+        *,
+        epsilon: Decimal,
+        error_bars: Decimal | None,
+        cancel: Cancellation,
+    ) -> tuple[Quote, bool]:
+        """What ``answer`` would charge, and whether it would be a repeat; free of charge."""
+        ...
+
     def read(
         self, sql: str, *, rows: int, characters: int, cancel: Cancellation
     ) -> Sequence[TextRow]:
@@ -219,6 +253,10 @@ class Backend(Protocol):
 
     def remaining(self, analyst: str) -> Decimal | None:
         """What is left of the analyst's budget; None means without limit."""
+        ...
+
+    def dataset_budget(self) -> PrivacyBudget | None:
+        """The budget of the whole dataset; None where nothing limits it."""
         ...
 
     def history(self, analyst: str, limit: int) -> Sequence[HistoryRow]:

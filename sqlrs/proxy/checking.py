@@ -9,7 +9,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from sqlrs.catalog import Catalog
-from sqlrs.compiled import CompiledStatement, compiled_text
+from sqlrs.compiled import Compiled, CompiledStatement, compiled_text
 from sqlrs.compiler.afterwards import Afterwards
 from sqlrs.compiler.bars import HIGH, LOW, with_error_bars
 from sqlrs.compiler.complexity import parse_text
@@ -19,6 +19,7 @@ from sqlrs.dialects import dialect_named
 from sqlrs.effort import TooComplex, bounded
 from sqlrs.mechanisms import DEFAULT, mechanism_named
 from sqlrs.proxy.backend import TableShape
+from sqlrs.quoting import Sketch, sketch
 from sqlrs.refusals import refusal
 from sqlrs.settings import Settings
 
@@ -45,6 +46,15 @@ class LibraryChecker:
             # Which epsilon does not matter: the sets that a release needs are the same for all.
             mechanism_named(DEFAULT, Decimal(1)).prepare(compiled.residuals)
         return None
+
+    def sketch(self, sql: str) -> Sketch:
+        """How the text is understood, in the words of the data's own database."""
+        made = sketch(sql, self.catalog, self.settings)
+        if made.sort == "count":
+            compiled = compiled_text(sql, self.catalog, self.settings)
+            if isinstance(compiled, Compiled):
+                mechanism_named(DEFAULT, Decimal(1)).prepare(compiled.residuals)
+        return made
 
 
 def _shape(above: exp.Query, dialect: str) -> TableShape:

@@ -144,6 +144,14 @@ class ProxyConfig:
     database: str = key(
         DATABASE, "sqlrs", "The name that clients connect to (the user's own name works too)."
     )
+    datasets: Mapping[str, Path] = key(
+        mapped(FILE, "paths by database"),
+        {},
+        "More data: by the name that clients connect to, the file whose `[data]`, `[unit]`, "
+        "`[domain]`, … describe it. Its answers are charged to the dataset of that name, in the "
+        "same ledger.",
+        relative=True,
+    )
     users: Path = key(
         FILE,
         Path("users.toml"),
@@ -203,7 +211,7 @@ class ProxyConfig:
     @classmethod
     def read(cls, path: Path) -> ProxyConfig:
         """The [proxy] section of the file, checked as a whole."""
-        config = read_file(path, "proxy", cls, *sections_of("data", Config))
+        config = read_file(path, "proxy", cls, "console", *sections_of("data", Config))
         config.check()
         return config
 
@@ -219,6 +227,10 @@ class ProxyConfig:
                 "without TLS the proxy listens on this machine only",
                 hint='set proxy.listen = "127.0.0.1" or proxy.tls = "require"',
             )
+        for name in self.datasets:
+            DATABASE.read("proxy.datasets", name)
+            if name == self.database:
+                raise UsageError(f"two datasets are called {name}")
         for name in ("", *self.analysts):
             self.analyst(name)
 

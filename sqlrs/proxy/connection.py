@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from sqlrs.errors import EngineFailed, Interrupted, SqlrsError
 from sqlrs.proxy import effects
-from sqlrs.proxy.backend import Cancellation
+from sqlrs.proxy.backend import Cancellation, CountOutcome, Hold, TableOutcome
 from sqlrs.proxy.count_in_flight import Counting
 from sqlrs.proxy.greeting import Greeting, shadow_settings
 from sqlrs.proxy.logs import log
@@ -22,6 +22,7 @@ from sqlrs.proxy.protocol.handshake import Authenticated
 from sqlrs.proxy.protocol.messages import decode, session_limits
 from sqlrs.proxy.protocol.replies import (
     Report,
+    code_of,
     fatal,
     from_exception,
     key_data,
@@ -31,7 +32,7 @@ from sqlrs.proxy.protocol.replies import (
 )
 from sqlrs.proxy.protocol.wire import SlowClient, Wire
 from sqlrs.proxy.reading_in_flight import ReadingInFlight
-from sqlrs.proxy.service import Service, failed
+from sqlrs.proxy.service import Offered, Service, failed
 from sqlrs.proxy.session import Session, Steps
 from sqlrs.proxy.shadow.client import ShadowConnection, ShadowLost, ShadowRefused
 from sqlrs.proxy.worker import Written
@@ -56,7 +57,8 @@ class Connection:
         self._service = service
         self._wire = wire
         self._shadow: ShadowConnection | None = None
-        self._counting: Counting | ReadingInFlight[Any] | None = None
+        self._offered: Offered = service.first
+        self._counting: Counting[Any] | ReadingInFlight[Any] | None = None
         self._reading: asyncio.Task[Any] | None = None
         self._asking_shadow = False
         self._busy = False
@@ -111,9 +113,9 @@ class Connection:
         if not self._busy:
             self._wire.wake()
 
-    def shadow_ended(self) -> None:
-        """The shadow died: who has a session in it must connect again, a waiting client too."""
-        if self._shadow is not None:
+    def shadow_ended(self, offered: Offered) -> None:
+        """A shadow died: who has a session in it must connect again, a waiting client too."""
+        if self._shadow is not None and self._offered is offered:
             self.leave(_CRASHED)
 
     def give_up(self) -> None:
@@ -124,11 +126,15 @@ class Connection:
     async def _serve(self, client: Authenticated) -> None:
         service, limits = self._service, self._service.config.limits
         self.analyst = client.user
-        if client.database not in (service.config.database, client.user):
+        known = service.datasets.get(client.database)
+        if known is None and client.database == client.user:
+            known = service.first
+        if known is None or known.shadow is None:
             raise ShadowRefused("3D000", f'database "{client.database}" does not exist')
+        self._offered = known
         settings = shadow_settings(client, service.config.analyst(client.user))
         try:
-            self._shadow = await service.shadow.connect(client.user, settings)
+            self._shadow = await known.shadow.connect(client.user, settings)
         except ShadowLost:
             raise ShadowRefused(*_STARTING) from None
         self._shadow.on_unasked = self._forward
@@ -208,10 +214,10 @@ class Connection:
                 if not self._service.rate.take(self.analyst):
                     raise TooMany("too many statements", hint="wait a moment and try again")
             case effects.Check(sql):
-                return await self._read(self._service.readers.check(self.analyst, sql))
+                return await self._read(self._offered.readers.check(self.analyst, sql))
             case effects.Inline(sql, types, values, formats):
                 job = Written(sql, types, values, formats)
-                return await self._read(self._service.readers.write(self.analyst, job))
+                return await self._read(self._offered.readers.write(self.analyst, job))
             case effects.Count():
                 return await self._count(effect)
             case effects.Read(sql):
@@ -219,22 +225,25 @@ class Connection:
             case effects.Explain():
                 return await self._explain(effect)
             case effects.Remaining():
-                return await self._backend(self._service.backend.remaining, self.analyst)
+                return await self._backend(self._offered.backend.remaining, self.analyst)
             case effects.History():
                 rows = self._service.config.limits.history_rows
                 async with self._service.journal(self.analyst):
-                    return await self._backend(self._service.backend.history, self.analyst, rows)
+                    return await self._backend(self._offered.backend.history, self.analyst, rows)
         return None
 
     def _reply(self, data: bytes) -> None:
         if data[:1] == b"E":
-            sqlstate = report_fields(data[5:]).get("C", "")
+            fields = report_fields(data[5:])
+            sqlstate = fields.get("C", "")
             self._service.metrics.count("sqlrs_errors_total", sqlstate=sqlstate)
+            if self.analyst:
+                self._service.refused(self._offered.name, code_of(fields))
             log("refused", analyst=self.analyst, sqlstate=sqlstate)
         self._wire.write(data)
 
     async def _examine(self, sql: str) -> list[Decision]:
-        plans = await self._read(self._service.readers.plans(self.analyst, sql))
+        plans = await self._read(self._offered.readers.plans(self.analyst, sql))
         for plan in plans:
             self._service.metrics.count("sqlrs_statements_total", route=plan.route.value)
         return plans
@@ -303,12 +312,12 @@ class Connection:
             raise failed() from None
 
     async def _read_public(self, sql: str) -> Any:
-        read, rows = self._service.backend.read, self._service.config.limits.public_rows
+        read, rows = self._offered.backend.read, self._service.config.limits.public_rows
         limits = {"rows": rows, "characters": _MOST_CHARACTERS}
         return await self._read_free(lambda cancel: read(sql, **limits, cancel=cancel))
 
     async def _explain(self, request: effects.Explain) -> Any:
-        explain = self._service.backend.explain
+        explain = self._offered.backend.explain
         sql, epsilon, bars = request.sql, request.epsilon, request.error_bars
         return await self._read_free(
             lambda cancel: explain(sql, epsilon=epsilon, error_bars=bars, cancel=cancel)
@@ -322,7 +331,16 @@ class Connection:
             self._counting = None
 
     async def _count(self, request: effects.Count) -> Any:
-        self._counting = counting = Counting(self._service, self.analyst, request)
+        backend, sql, types = self._offered.backend, request.sql, request.types
+        price = {"epsilon": request.epsilon, "error_bars": request.error_bars}
+
+        def work(cancel: Cancellation, hold: Hold) -> CountOutcome | TableOutcome:
+            how: dict[str, Any] = {**price, "cancel": cancel, "hold": hold}
+            if types is None:
+                return backend.count(self.analyst, sql, **how)
+            return backend.table(self.analyst, sql, types=types, **how)
+
+        self._counting = counting = Counting(self._service, self.analyst, work, request.timeout_ms)
         try:
             outcome = await counting.run()
         finally:

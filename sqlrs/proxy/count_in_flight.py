@@ -3,34 +3,44 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from typing import Generic, TypeVar
 
 from sqlrs.errors import EngineFailed, Interrupted, SqlrsError
-from sqlrs.proxy.backend import CountOutcome, TableOutcome
-from sqlrs.proxy.effects import Count
+from sqlrs.proxy.backend import Cancellation, Hold
 from sqlrs.proxy.logs import log
 from sqlrs.proxy.pacing import Pacing
 from sqlrs.proxy.service import Service, failed
 
+_Outcome = TypeVar("_Outcome")
 
-class Counting:
-    """A count that may be stopped from outside."""
 
-    def __init__(self, service: Service, analyst: str, request: Count) -> None:
+class Counting(Generic[_Outcome]):
+    """A release that may be stopped from outside. ``work`` answers, from what a backend does."""
+
+    def __init__(
+        self,
+        service: Service,
+        analyst: str,
+        work: Callable[[Cancellation, Hold], _Outcome],
+        timeout_ms: int = 0,
+    ) -> None:
         self._service = service
         self._analyst = analyst
-        self._request = request
+        self._work = work
+        self._timeout_ms = timeout_ms
         self._pacing = Pacing(service.config.latency_grid)
 
     def stop(self, reason: str | None = None, *, leaving: bool = False) -> None:
         """Ask the count to end; its charge, if made, stays."""
         self._pacing.request_stop(reason, leaving=leaving)
 
-    async def run(self) -> CountOutcome | TableOutcome:
+    async def run(self) -> _Outcome:
         """The outcome, or the one error that stands for every failure."""
         loop = asyncio.get_running_loop()
         limit = self._service.config.limits.query_seconds
-        if self._request.timeout_ms:
-            limit = min(limit, self._request.timeout_ms / 1000)
+        if self._timeout_ms:
+            limit = min(limit, self._timeout_ms / 1000)
         timer = loop.call_later(limit, self.stop, "canceling statement due to statement timeout")
         try:
             # Both places, the analyst's and the worker's, are free again at the point of the
@@ -40,7 +50,7 @@ class Counting:
         finally:
             timer.cancel()
 
-    def _paced(self) -> CountOutcome | TableOutcome:
+    def _paced(self) -> _Outcome:
         try:
             outcome = self._count()
         except SqlrsError as problem:
@@ -60,25 +70,7 @@ class Counting:
         self._pacing.hold()
         return outcome
 
-    def _count(self) -> CountOutcome | TableOutcome:
+    def _count(self) -> _Outcome:
         if self._pacing.stop.is_set():
             raise self._pacing.stopped()
-        request = self._request
-        if request.types is not None:
-            return self._service.backend.table(
-                self._analyst,
-                request.sql,
-                types=request.types,
-                epsilon=request.epsilon,
-                error_bars=request.error_bars,
-                cancel=self._pacing.stop,
-                hold=self._pacing.hold,
-            )
-        return self._service.backend.count(
-            self._analyst,
-            request.sql,
-            epsilon=request.epsilon,
-            error_bars=request.error_bars,
-            cancel=self._pacing.stop,
-            hold=self._pacing.hold,
-        )
+        return self._work(self._pacing.stop, self._pacing.hold)

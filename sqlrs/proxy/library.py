@@ -15,7 +15,7 @@ from sqlrs.compiler.simplify import Contradiction
 from sqlrs.database import Database
 from sqlrs.engines.base import Engine, Row, Snapshot, integers
 from sqlrs.errors import EngineFailed, Interrupted, SqlrsError
-from sqlrs.ledger import JournalLine
+from sqlrs.ledger import JournalLine, PrivacyBudget
 from sqlrs.measuring.drift import Schema, current_catalog
 from sqlrs.owner.explain import Explanation
 from sqlrs.owner.explain_statement import explained
@@ -35,9 +35,11 @@ from sqlrs.proxy.exposed import exposed_schema
 from sqlrs.proxy.paced_ledger import PacedLedger
 from sqlrs.proxy.policy.public_reading import public_reading
 from sqlrs.proxy.released_values import check_columns, text_rows
+from sqlrs.quoting import Quote, quote
 from sqlrs.refusals import refusal
 from sqlrs.release import release, release_table
 from sqlrs.settings import Request
+from sqlrs.table_answer import TableAnswer
 
 _LOOK_SECONDS = 0.05
 _NOBODY = "nobody"
@@ -46,6 +48,13 @@ _NOBODY = "nobody"
 @runtime_checkable
 class _Stoppable(Protocol):
     def interrupt(self) -> None: ...
+
+
+@runtime_checkable
+class _Budgets(Protocol):
+    def budget(
+        self, *, analyst: str | None = None, dataset: str | None = None
+    ) -> PrivacyBudget: ...
 
 
 @runtime_checkable
@@ -144,6 +153,58 @@ class LibraryBackend:
         rows = text_rows(answer.rows, types)
         return TableOutcome(rows, answer.epsilon, ledger.repeated, answer.notes)
 
+    def answer(
+        self,
+        analyst: str,
+        sql: str,
+        *,
+        epsilon: Decimal,
+        error_bars: Decimal | None,
+        cancel: Cancellation,
+        hold: Hold = at_once,
+    ) -> Answer | TableAnswer:
+        """By the release path of counts or of tables; ``cancel`` stops this answer alone."""
+        database = self._database
+        if cancel.is_set():
+            raise Interrupted("the work was stopped")
+        compiled = compiled_text(sql, database.catalog, database.settings)
+        path = release_table if isinstance(compiled, CompiledStatement) else release
+        return path(
+            self._request(analyst, sql, epsilon, error_bars),
+            engine=_StoppableEngine(database.engine, cancel),
+            catalog=database.catalog,
+            ledger=PacedLedger(database.ledger, hold),
+            settings=database.settings,
+        )
+
+    def quote(
+        self,
+        analyst: str,
+        sql: str,
+        *,
+        epsilon: Decimal,
+        error_bars: Decimal | None,
+        cancel: Cancellation,
+    ) -> tuple[Quote, bool]:
+        """The charge of ``answer``, and whether the ledger has recorded it."""
+        database = self._database
+        request = self._request(analyst, sql, epsilon, error_bars)
+        engine = _StoppableEngine(database.engine, cancel)
+        found = quote(request, engine, database.catalog, database.settings)
+        repeat = found.charge is not None and database.ledger.repeat(found.charge) is not None
+        return found, repeat
+
+    def _request(
+        self, analyst: str, sql: str, epsilon: Decimal, error_bars: Decimal | None
+    ) -> Request:
+        return Request(
+            sql=sql,
+            epsilon=epsilon,
+            error_bars=error_bars,
+            analyst=analyst,
+            dataset=self._database.dataset,
+        )
+
     def explain(
         self, sql: str, *, epsilon: Decimal, error_bars: Decimal | None, cancel: Cancellation
     ) -> str:
@@ -200,6 +261,13 @@ class LibraryBackend:
     def remaining(self, analyst: str) -> Decimal | None:
         """What the ledger says."""
         return self._database.ledger.remaining(analyst, self._database.dataset)
+
+    def dataset_budget(self) -> PrivacyBudget | None:
+        """What the ledger says of the whole dataset."""
+        ledger = self._database.ledger
+        return (
+            ledger.budget(dataset=self._database.dataset) if isinstance(ledger, _Budgets) else None
+        )
 
     def history(self, analyst: str, limit: int) -> Sequence[HistoryRow]:
         """The analyst's own lines of the journal, newest first."""

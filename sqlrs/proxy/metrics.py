@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from decimal import Decimal
 
 _REQUEST_SECONDS = 5.0
@@ -19,15 +19,23 @@ _HELP = {
     "sqlrs_connections": ("gauge", "Authenticated connections now."),
     "sqlrs_shadow_up": ("gauge", "Whether the shadow database runs."),
     "sqlrs_backend_up": ("gauge", "Whether the data and the ledger answer."),
-    "sqlrs_budget_remaining": ("gauge", "Epsilon left, by analyst."),
+    "sqlrs_refusals_total": ("counter", "Refused statements, by dataset and code."),
+    "sqlrs_budget_remaining": ("gauge", "Epsilon left, by analyst and dataset."),
+    "sqlrs_dataset_cap": ("gauge", "The cap of a dataset's budget."),
+    "sqlrs_dataset_spent": ("gauge", "Epsilon that a dataset was charged, over all time."),
+    "sqlrs_dataset_remaining": ("gauge", "Epsilon left of a dataset's budget."),
 }
+
+
+Labels = tuple[tuple[str, str], ...]
+"""Names with their values, in the order of the names."""
 
 
 class Metrics:
     """Counters, and their text for Prometheus."""
 
     def __init__(self) -> None:
-        self._counters: Counter[tuple[str, tuple[tuple[str, str], ...]]] = Counter()
+        self._counters: Counter[tuple[str, Labels]] = Counter()
 
     def count(self, name: str, **labels: str) -> None:
         """Add one."""
@@ -39,21 +47,24 @@ class Metrics:
         """A counter as it stands."""
         return self._counters[name, tuple(sorted(labels.items()))]
 
-    def text(self, gauges: dict[str, dict[str, Decimal | int]]) -> str:
-        """All counters and the given gauges; a gauge maps the analyst, or nothing, to its value."""
+    def counted(self, name: str) -> dict[Labels, int]:
+        """A counter as it stands, by its labels."""
+        return {labels: value for (one, labels), value in self._counters.items() if one == name}
+
+    def text(self, gauges: Mapping[str, Mapping[Labels, Decimal | int]]) -> str:
+        """All counters and the given gauges; a gauge maps its labels to its value."""
         lines = []
         for name, (kind, explanation) in _HELP.items():
             lines += [f"# HELP {name} {explanation}", f"# TYPE {name} {kind}"]
             for (counter, labels), value in sorted(self._counters.items()):
                 if counter == name:
                     lines.append(f"{name}{_labels(labels)} {value}")
-            for analyst, gauge in sorted(gauges.get(name, {}).items()):
-                labels = (("analyst", analyst),) if analyst else ()
+            for labels, gauge in sorted(gauges.get(name, {}).items()):
                 lines.append(f"{name}{_labels(labels)} {gauge}")
         return "\n".join(lines) + "\n"
 
 
-def _labels(labels: tuple[tuple[str, str], ...]) -> str:
+def _labels(labels: Labels) -> str:
     if not labels:
         return ""
     # Names are checked when users are added; quotes and backslashes cannot occur in them.

@@ -14,7 +14,18 @@ from sqlrs.errors import QueryRefused
 from sqlrs.proxy.backend import Checker, TableShape
 from sqlrs.proxy.logs import log
 from sqlrs.proxy.policy.decisions import Decision, Policy
-from sqlrs.proxy.worker import HEADER, Compiles, Done, Job, Plans, Setup, Written, packed
+from sqlrs.proxy.worker import (
+    HEADER,
+    Compiles,
+    Done,
+    Job,
+    Plans,
+    Setup,
+    Sketches,
+    Written,
+    packed,
+)
+from sqlrs.quoting import Sketch
 from sqlrs.refusals import refusal
 
 _Value = TypeVar("_Value")
@@ -75,6 +86,10 @@ class Readers:
         shape = cast(TableShape | None, await self._run(analyst, Compiles(sql)))
         _remember(self._compiled, text, shape)
         return shape
+
+    async def sketch(self, analyst: str, sql: str) -> Sketch:
+        """How a text is understood, or its refusal."""
+        return cast(Sketch, await self._run(analyst, Sketches(sql)))
 
     async def write(self, analyst: str, job: Written) -> str:
         """The statement with its parameters written into it."""

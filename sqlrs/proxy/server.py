@@ -9,10 +9,11 @@ import logging
 import os
 import signal
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
+from typing import Protocol
 
 from sqlrs.errors import SqlrsError, UsageError
 from sqlrs.proxy.backend import Backend
@@ -20,12 +21,11 @@ from sqlrs.proxy.config import ProxyConfig
 from sqlrs.proxy.connection import Connection
 from sqlrs.proxy.health import Health
 from sqlrs.proxy.logs import configure, log
-from sqlrs.proxy.metrics import StatusServer
-from sqlrs.proxy.policy.decisions import Policy
+from sqlrs.proxy.metrics import Labels, StatusServer
 from sqlrs.proxy.protocol import tls
 from sqlrs.proxy.protocol.replies import fatal
 from sqlrs.proxy.protocol.wire import Wire
-from sqlrs.proxy.service import Service
+from sqlrs.proxy.service import Offered, Service, budget_gauges
 from sqlrs.proxy.shadow.cluster import Shadow
 from sqlrs.proxy.users import Users
 
@@ -33,29 +33,40 @@ _RESTART_SECONDS = 0.5
 _LAST_SECONDS = 5.0
 
 
+class Companion(Protocol):
+    """What one process serves beside the proxy."""
+
+    async def start(self) -> None:
+        """Listen."""
+        ...
+
+    async def stop(self) -> None:
+        """Stop listening."""
+        ...
+
+
 class Proxy:
     """A running proxy; ``start`` and ``stop`` belong to one event loop."""
 
     def __init__(
-        self, config: ProxyConfig, backend: Backend, *, config_path: Path | None = None
+        self,
+        config: ProxyConfig,
+        backends: Mapping[str, Backend],
+        *,
+        config_path: Path | None = None,
     ) -> None:
-        schema = backend.schema()
         self._config_path = config_path
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
-        shadow = Shadow(
-            schema,
-            database=config.database,
-            connections=config.limits.connections,
-            megabytes=config.limits.shadow_megabytes,
-            binaries=config.postgres_binaries,
-        )
         self.service = Service(
-            config, backend, Users(config.users), Policy(schema), shadow, self._tls(config)
+            config,
+            {name: _offered(name, backend, config) for name, backend in backends.items()},
+            Users(config.users),
+            self._tls(config),
         )
-        self._health = Health(lambda: shadow.alive, backend.trouble)
+        self._health = Health(self._shadows_alive, self._trouble)
         self._status = StatusServer(self._health.problem, self._metrics_text)
         self._server: asyncio.Server | None = None
-        self._supervisor: asyncio.Task[None] | None = None
+        self._supervisors: list[asyncio.Task[None]] = []
         self._connections: dict[asyncio.Task[None], Connection] = {}
 
     @property
@@ -85,9 +96,11 @@ class Proxy:
         if config.status_port is not None:
             with _ports_free("status_port", config.status_listen, config.status_port):
                 await self._status.start(config.status_listen, config.status_port)
-        self.service.readers.start()
-        await self.service.shadow.start()
-        self._supervisor = asyncio.create_task(self._supervise())
+        for one in self.service.datasets.values():
+            one.readers.start()
+        for one, shadow in self._shadows():
+            await shadow.start()
+            self._supervisors.append(asyncio.create_task(self._supervise(one, shadow)))
         await self._server.start_serving()
         log("started", count=len(self.service.users.names()))
 
@@ -103,11 +116,13 @@ class Proxy:
         await self._finish(_LAST_SECONDS)
         for task in list(self._connections):
             task.cancel()
-        if self._supervisor is not None:
-            self._supervisor.cancel()
+        for supervisor in self._supervisors:
+            supervisor.cancel()
         await self._status.stop()
-        await self.service.shadow.stop()
-        await self.service.readers.stop()
+        for _, shadow in self._shadows():
+            await shadow.stop()
+        for one in self.service.datasets.values():
+            await one.readers.stop()
         self.service.counters.shutdown(wait=False, cancel_futures=True)
         if self._temporary is not None:
             self._temporary.cleanup()
@@ -147,14 +162,24 @@ class Proxy:
         if self._connections:
             await asyncio.wait(set(self._connections), timeout=seconds)
 
-    async def _supervise(self) -> None:
+    def _shadows(self) -> list[tuple[Offered, Shadow]]:
+        offered = self.service.datasets.values()
+        return [(one, one.shadow) for one in offered if one.shadow is not None]
+
+    def _shadows_alive(self) -> bool:
+        return all(shadow.alive for _, shadow in self._shadows())
+
+    def _trouble(self) -> str | None:
+        found = (one.backend.trouble() for one in self.service.datasets.values())
+        return next((trouble for trouble in found if trouble is not None), None)
+
+    async def _supervise(self, offered: Offered, shadow: Shadow) -> None:
         """Start the shadow again whenever it ends; until then clients are told to come back."""
-        shadow = self.service.shadow
         while True:
             await shadow.wait()
             log("shadow_ended", "error")
             for connection in list(self._connections.values()):
-                connection.shadow_ended()
+                connection.shadow_ended(offered)
             await shadow.stop()
             await asyncio.sleep(_RESTART_SECONDS)
             self.service.metrics.count("sqlrs_shadow_restarts_total")
@@ -165,21 +190,18 @@ class Proxy:
                 log("shadow_failed", "error", reason=type(problem).__name__)
 
     async def _metrics_text(self) -> str:
-        backend, budgets = self.service.backend, dict[str, Decimal | int]()
-        for name in self.service.users.names():
-            with contextlib.suppress(Exception):
-                remaining = await asyncio.to_thread(backend.remaining, name)
-                if remaining is not None:
-                    budgets[name] = remaining
         answers = await self._health.backend_problem() is None
-        return self.service.metrics.text(
-            {
-                "sqlrs_connections": {"": len(self.service.sessions)},
-                "sqlrs_shadow_up": {"": int(self.service.shadow.alive)},
-                "sqlrs_backend_up": {"": int(answers)},
-                "sqlrs_budget_remaining": budgets,
-            }
-        )
+        gauges: dict[str, dict[Labels, Decimal | int]] = {
+            "sqlrs_connections": {(): len(self.service.sessions)},
+            "sqlrs_shadow_up": {(): int(self._shadows_alive())},
+            "sqlrs_backend_up": {(): int(answers)},
+        }
+        for one in self.service.datasets.values():
+            with contextlib.suppress(Exception):
+                found = await asyncio.to_thread(budget_gauges, one, self.service.users.names())
+                for name, values in found.items():
+                    gauges.setdefault(name, {}).update(values)
+        return self.service.metrics.text(gauges)
 
     def _tls(self, config: ProxyConfig) -> tls.Tls | None:
         if config.tls == "off":
@@ -191,6 +213,17 @@ class Proxy:
             return tls.self_signed(config.state_directory)
         self._temporary = tempfile.TemporaryDirectory(prefix="sqlrs-tls-")
         return tls.self_signed(Path(self._temporary.name))
+
+
+def _offered(name: str, backend: Backend, config: ProxyConfig) -> Offered:
+    shadow = Shadow(
+        backend.schema(),
+        database=name,
+        connections=config.limits.connections,
+        megabytes=config.limits.shadow_megabytes,
+        binaries=config.postgres_binaries,
+    )
+    return Offered.of(name, backend, config, shadow)
 
 
 @contextlib.contextmanager
@@ -208,37 +241,47 @@ def _ports_free(key: str, address: str, port: int) -> Iterator[None]:
 
 def serve(
     config: ProxyConfig,
-    backend: Backend,
+    backends: Mapping[str, Backend],
     *,
     config_path: Path | None = None,
     ready: Callable[[Proxy], None] = lambda proxy: None,
+    beside: Callable[[Service], Companion] | None = None,
 ) -> None:
-    """Run until SIGTERM or SIGINT; SIGHUP reloads the users. ``ready`` is told once it listens."""
+    """Run until SIGTERM or SIGINT; SIGHUP reloads the users. ``ready`` is told once it listens.
+
+    ``beside`` makes what is served in the same process.
+    """
     configure(config.log_level)
     logging.getLogger("sqlglot").disabled = True
-    asyncio.run(_serve(config, backend, config_path, ready))
+    asyncio.run(_serve(config, backends, config_path, ready, beside))
 
 
 async def _serve(
     config: ProxyConfig,
-    backend: Backend,
+    backends: Mapping[str, Backend],
     config_path: Path | None,
     ready: Callable[[Proxy], None],
+    beside: Callable[[Service], Companion] | None,
 ) -> None:
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
     loop.set_exception_handler(lambda loop, context: log("unhandled", "error"))
-    proxy = Proxy(config, backend, config_path=config_path)
+    proxy = Proxy(config, backends, config_path=config_path)
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     loop.add_signal_handler(signal.SIGHUP, proxy.reload)
+    companion = None if beside is None else beside(proxy.service)
     try:
         await proxy.start()
+        if companion is not None:
+            await companion.start()
         # What is loaded by now stays: looking through all of it again stops every client for long.
         gc.collect()
         gc.freeze()
         ready(proxy)
         await stop.wait()
     finally:
+        if companion is not None:
+            await companion.stop()
         await proxy.stop()
         # Python ends by looking through everything once more; what it may not look at counts as a
         # leak there, and DuckDB's driver prints a page about it.

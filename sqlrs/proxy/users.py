@@ -36,6 +36,17 @@ class Users:
         """All users."""
         return sorted(self._verifiers)
 
+    def fits(self, user: str, password: str) -> bool:
+        """Whether this is the user's password; an unknown user takes as long, and has none."""
+        known = self._verifiers.get(user)
+        verifier = known or Verifier.decoy(self._secret, user)
+        return verifier.fits(password) and known is not None
+
+    def mark(self, user: str) -> bytes | None:
+        """Changes with the password, and ends with the user."""
+        known = self._verifiers.get(user)
+        return None if known is None else hashlib.sha256(known.text().encode()).digest()
+
     def exchange(
         self, user: str, end_point: bytes | None, admit: Callable[[], None] = lambda: None
     ) -> ScramServer:

@@ -21,6 +21,7 @@ from sqlrs.errors import SqlrsError
 from sqlrs.proxy.backend import Checker, TableShape
 from sqlrs.proxy.policy.decisions import Decision, Policy, split
 from sqlrs.proxy.policy.parameters import inline
+from sqlrs.quoting import Sketch
 
 HEADER = struct.Struct("!I")
 MEMORY_BYTES = 1 << 30
@@ -59,6 +60,17 @@ class Compiles:
 
 
 @dataclass(frozen=True)
+class Sketches:
+    """Find out how a text is understood."""
+
+    sql: str
+
+    def run(self, setup: Setup) -> Sketch:
+        """Raise the refusal, if there is one; else the sketch."""
+        return setup.checker.sketch(self.sql)
+
+
+@dataclass(frozen=True)
 class Written:
     """Write parameters into a statement as literals."""
 
@@ -72,7 +84,7 @@ class Written:
         return inline(self.sql, self.types, self.values, self.formats)
 
 
-Job = Plans | Compiles | Written
+Job = Plans | Compiles | Sketches | Written
 
 
 @dataclass(frozen=True)
@@ -112,7 +124,7 @@ def main() -> None:
 
 def _done(job: object, setup: Setup) -> Done:
     try:
-        if isinstance(job, Plans | Compiles | Written):
+        if isinstance(job, Plans | Compiles | Sketches | Written):
             return Done(job.run(setup))
     except SqlrsError as problem:
         # Without its cause, which need not be one that can be sent.

@@ -42,6 +42,17 @@ def version_2(url: str) -> None:
     run(url, f"INSERT INTO {schema}sqlrs_budgets VALUES ('dataset', 'untouched', '2', '0')")
 
 
+def version_3(url: str) -> None:
+    """The same ledger once datasets have units."""
+    version_2(url)
+    schema = "" if url.startswith("sqlite:///") else "sqlrs_ledger."
+    column = "unit TEXT NOT NULL DEFAULT 'row'"
+    run(url, f"ALTER TABLE {schema}sqlrs_releases ADD COLUMN {column}")
+    run(url, f"ALTER TABLE {schema}sqlrs_budgets ADD COLUMN unit TEXT")
+    run(url, f"UPDATE {schema}sqlrs_budgets SET unit = 'row' WHERE name = 'graph'")
+    run(url, f"UPDATE {schema}sqlrs_version SET version = 3")
+
+
 def content(url: str) -> list[list[tuple[Any, ...]]]:
     """Every row of every table that a ledger of version 1 has."""
     return [

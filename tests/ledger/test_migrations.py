@@ -19,7 +19,7 @@ import pytest
 from sqlalchemy import Column, Connection, Text
 
 from sqlrs.errors import BudgetExhausted, EngineFailed, SqlrsError, UsageError
-from sqlrs.ledger import migrations, store
+from sqlrs.ledger import migrations, opened
 from sqlrs.ledger.ledger_tables import TABLES, Epsilon
 from sqlrs.ledger.migrations import MIGRATIONS, add_column, has_shape, newest
 from sqlrs.ledger.store import StoreLedger
@@ -358,8 +358,8 @@ def test_a_reader_who_never_ends_is_not_waited_for_without_end(
     newer_code.undo()
     reader = StoreLedger(postgres_db)
     newer_code.setattr(migrations, "MIGRATIONS", (*MIGRATIONS, add_notes))
-    newer_code.setattr(store, "template", lambda name: template(name).replace("'30s'", "'50ms'"))
-    with reader._transaction(store._READ) as connection:
+    newer_code.setattr(opened, "template", lambda name: template(name).replace("'30s'", "'50ms'"))
+    with reader._transaction(opened.READ) as connection:
         connection.exec_driver_sql("SELECT * FROM sqlrs_ledger.sqlrs_version")
         with pytest.raises(UsageError, match="could not be upgraded: canceling statement"):
             StoreLedger(postgres_db)

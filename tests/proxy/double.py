@@ -10,6 +10,7 @@ from decimal import Decimal
 import duckdb
 from sqlglot import exp, parse_one
 
+from sqlrs.answer import Answer
 from sqlrs.errors import BudgetExhausted, EngineFailed, Interrupted, QueryRefused, Span
 from sqlrs.proxy.backend import (
     Cancellation,
@@ -23,6 +24,8 @@ from sqlrs.proxy.backend import (
     TextRow,
     at_once,
 )
+from sqlrs.quoting import Quote, Sketch
+from sqlrs.table_answer import TableAnswer
 
 EDGES = [(a, b) for a in range(12) for b in range(12) if a != b and (a * b) % 5 != 2]
 NOISE = 1000
@@ -43,6 +46,9 @@ class DoubleChecker:
         allowed = {"edge", "person"}
         if {table.name for table in tree.find_all(exp.Table)} - allowed:
             raise QueryRefused("there is no such table", sqlstate="42P01")
+
+    def sketch(self, sql: str) -> Sketch:
+        raise QueryRefused("there is no console here")
 
 
 class DoubleBackend:
@@ -141,6 +147,12 @@ class DoubleBackend:
     ) -> TableOutcome:
         raise QueryRefused("there are only counts here")
 
+    def answer(self, analyst: str, sql: str, **how: object) -> Answer | TableAnswer:
+        raise QueryRefused("there is no console here")
+
+    def quote(self, analyst: str, sql: str, **how: object) -> tuple[Quote, bool]:
+        raise QueryRefused("there is no console here")
+
     def explain(
         self, sql: str, *, epsilon: Decimal, error_bars: Decimal | None, cancel: Cancellation
     ) -> str:
@@ -156,6 +168,9 @@ class DoubleBackend:
 
     def remaining(self, analyst: str) -> Decimal:
         return self.budget - self.spent.get(analyst, Decimal(0))
+
+    def dataset_budget(self) -> None:
+        return None
 
     def history(self, analyst: str, limit: int) -> Sequence[HistoryRow]:
         return self.rows.get(analyst, [])[:limit]

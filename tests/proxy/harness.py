@@ -14,6 +14,7 @@ from typing import Any
 from sqlrs.proxy.backend import Backend
 from sqlrs.proxy.config import Epsilons, ProxyConfig
 from sqlrs.proxy.server import Proxy
+from sqlrs.proxy.shadow.cluster import Shadow
 from sqlrs.proxy.users import add_user
 
 PASSWORD = "correct hörse"
@@ -33,6 +34,12 @@ class RunningProxy:
     @property
     def status_port(self) -> int:
         return self.proxy.status_port
+
+    @property
+    def shadow(self) -> Shadow:
+        shadow = self.proxy.service.first.shadow
+        assert shadow is not None
+        return shadow
 
     def call(self, function: Callable[[], Any]) -> Any:
         """Run a function, or what it awaits, on the proxy's loop."""
@@ -57,7 +64,10 @@ class RunningProxy:
 
 @contextmanager
 def running_proxy(
-    backend: Backend, folder: Path, users: tuple[str, ...] = ANALYSTS, **changes: Any
+    backend: Backend | dict[str, Backend],
+    folder: Path,
+    users: tuple[str, ...] = ANALYSTS,
+    **changes: Any,
 ) -> Iterator[RunningProxy]:
     """A proxy that listens until the block ends."""
     for user in users:
@@ -75,7 +85,8 @@ def running_proxy(
         **changes,
     )
     config.check()
-    proxy = Proxy(config, backend)
+    backends = backend if isinstance(backend, dict) else {config.database: backend}
+    proxy = Proxy(config, backends)
     loop = asyncio.new_event_loop()
     started = threading.Event()
     problems: list[BaseException] = []

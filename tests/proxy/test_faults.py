@@ -167,7 +167,7 @@ def test_a_count_that_outlives_the_shadow_is_in_the_record(tmp_path: Path) -> No
             running = pool.submit(connection.execute, count)
             while not backend.spent:
                 assert not running.done()
-            postmaster = proxy.proxy.service.shadow.process
+            postmaster = proxy.shadow.process
             assert postmaster is not None
             os.kill(postmaster, signal.SIGKILL)
             with pytest.raises(psycopg.errors.CrashShutdown):
@@ -175,7 +175,7 @@ def test_a_count_that_outlives_the_shadow_is_in_the_record(tmp_path: Path) -> No
             # An error and nothing else: half of an exchange confuses clients.
             assert notices == []
         crowd = Crowd(proxy.dsn, ["alice"])
-        crowd.wait_until(lambda: proxy.proxy.service.shadow.alive)
+        crowd.wait_until(lambda: proxy.shadow.alive)
         with psycopg.connect(proxy.dsn(), autocommit=True) as connection:
             assert connection.execute(count).fetchone() == (backend.rows["alice"][0].answer,)
     assert backend.spent == {"alice": Decimal("0.5")}

@@ -301,7 +301,7 @@ class TestLogsAndMetrics:
         metrics = Metrics()
         metrics.count("sqlrs_errors_total", sqlstate="0A000")
         metrics.count("sqlrs_errors_total", sqlstate="0A000")
-        text = metrics.text({"sqlrs_budget_remaining": {"alice": Decimal("1.50")}})
+        text = metrics.text({"sqlrs_budget_remaining": {(("analyst", "alice"),): Decimal("1.50")}})
         assert 'sqlrs_errors_total{sqlstate="0A000"} 2\n' in text
         assert 'sqlrs_budget_remaining{analyst="alice"} 1.50\n' in text
         assert "# TYPE sqlrs_errors_total counter\n" in text
@@ -347,7 +347,7 @@ def test_health_and_metrics(proxy: RunningProxy) -> None:
     assert status == 200
     assert 'sqlrs_answers_total{analyst="alice"} 1\n' in text
     assert 'sqlrs_errors_total{sqlstate="0A000"} 1\n' in text
-    assert 'sqlrs_budget_remaining{analyst="alice"} 49.5\n' in text
+    assert 'sqlrs_budget_remaining{analyst="alice",dataset="sqlrs"} 49.5\n' in text
     assert "sqlrs_connections 1\n" in text
     assert "sqlrs_shadow_up 1\n" in text
     assert str(len(EDGES) + NOISE) not in text
@@ -436,7 +436,7 @@ def test_reload_adds_and_removes_users(proxy: RunningProxy) -> None:
 def test_service_resumes_after_the_shadow_is_killed(proxy: RunningProxy) -> None:
     with psycopg.connect(proxy.dsn(), autocommit=True) as connection:
         connection.execute(COUNT)
-        process = proxy.proxy.service.shadow.process
+        process = proxy.shadow.process
         assert process is not None
         os.kill(process, signal.SIGKILL)
         with pytest.raises(psycopg.OperationalError):
@@ -452,7 +452,7 @@ def test_service_resumes_after_the_shadow_is_killed(proxy: RunningProxy) -> None
 def test_a_shadow_that_cannot_start_is_tried_again(
     proxy: RunningProxy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shadow = proxy.proxy.service.shadow
+    shadow = proxy.shadow
     assert shadow.process is not None
     with monkeypatch.context() as patch:
         patch.setattr(shadow, "_parent", tmp_path / "missing")

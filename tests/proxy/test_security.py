@@ -271,7 +271,7 @@ def test_the_shadow_holds_no_row_and_gives_no_rights(proxy: RunningProxy) -> Non
     """Even past the whitelist: what an analyst's own role can do in the shadow."""
 
     async def probe() -> list[str]:
-        shadow = await proxy.proxy.service.shadow.connect("alice", {})
+        shadow = await proxy.shadow.connect("alice", {})
         states = []
         for sql in (
             "CREATE TABLE x (a int)",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sqlrs.errors import SqlrsError
@@ -14,6 +15,7 @@ PARSE_COMPLETE = pack(b"1")
 BIND_COMPLETE = pack(b"2")
 PORTAL_SUSPENDED = pack(b"s")
 EMPTY_QUERY = pack(b"I")
+_CODE = re.compile(r"sqlrs code: ([a-z_]{1,40})")
 # Bytes of the types that have a fixed number of them.
 _SIZES = {16: 1, 20: 8, 21: 2, 23: 4, 700: 4, 701: 8, 1082: 4, 1083: 8, 1114: 8, 1184: 8, 2950: 16}
 
@@ -85,6 +87,12 @@ def report_fields(body: bytes) -> dict[str, str]:
     while (code := reader.take(1)) != b"\0":
         fields[code.decode("ascii")] = reader.raw_string().decode("utf-8", "replace")
     return fields
+
+
+def code_of(fields: Mapping[str, str]) -> str:
+    """By what a refusal is counted: the code of sqlrs, or the SQLSTATE of an error of others."""
+    own = _CODE.fullmatch(fields.get("D", ""))
+    return own[1] if own else fields.get("C", "")
 
 
 def ready(status: bytes) -> bytes:

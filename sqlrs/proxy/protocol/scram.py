@@ -65,6 +65,12 @@ class Verifier:
         )
         return f"SCRAM-SHA-256${self.iterations}:{salt}${stored}:{server}"
 
+    def fits(self, password: str) -> bool:
+        """Whether this is the password; as long whatever it is."""
+        derived = self._derive(prepared(password), self.salt, self.iterations)
+        same = hmac.compare_digest(derived.stored_key, self.stored_key)
+        return same & hmac.compare_digest(derived.server_key, self.server_key)
+
     @classmethod
     def _derive(cls, password: bytes, salt: bytes, iterations: int) -> Verifier:
         salted = hashlib.pbkdf2_hmac("sha256", password, salt, iterations)

@@ -16,6 +16,8 @@ class Tls:
 
     context: ssl.SSLContext
     end_point: bytes | None
+    certificate: Path
+    key: Path
 
 
 def load(certificate: Path, key: Path) -> Tls:
@@ -28,7 +30,7 @@ def load(certificate: Path, key: Path) -> Tls:
         end_point = certificates.end_point(certificate.read_bytes())
     except (OSError, ValueError, ssl.SSLError):
         raise UsageError(f"{certificate} and {key} are not a certificate and its key") from None
-    return Tls(context, end_point)
+    return Tls(context, end_point, certificate, key)
 
 
 def self_signed(directory: Path) -> Tls:

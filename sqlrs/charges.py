@@ -1,0 +1,46 @@
+"""What a release is charged: the same for whoever releases it and for whoever asks its price."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from functools import reduce
+
+from sqlrs.compiled import Compiled, CompiledStatement
+from sqlrs.ledger import Charge
+from sqlrs.ledger.base import add
+from sqlrs.measures import Asked
+from sqlrs.mechanisms.base import Mechanism
+from sqlrs.mechanisms.vector_base import VectorMechanism
+from sqlrs.settings import Request
+from sqlrs.units import ROW
+
+
+def count_charge(request: Request, mechanism: Mechanism, compiled: Compiled) -> Charge:
+    """The charge of one count, by the mechanism that answers it."""
+    return Charge(
+        analyst=request.analyst,
+        dataset=request.dataset,
+        query=compiled.canonical,
+        mechanism=", ".join([mechanism.describe(), *compiled.residuals.query.large_units]),
+        epsilon=reduce(add, mechanism.prices),
+    )
+
+
+def statement_charge(
+    request: Request,
+    mechanisms: Mapping[Asked, VectorMechanism],
+    compiled: CompiledStatement,
+    price: Decimal,
+) -> Charge:
+    """The charge of a statement, one for all of its numbers."""
+    units = dict.fromkeys(unit for query in compiled.queries for unit in query.large_units)
+    described = dict.fromkeys(one.describe() for one in mechanisms.values())
+    return Charge(
+        analyst=request.analyst,
+        dataset=request.dataset,
+        query=compiled.canonical,
+        mechanism=", ".join([*described, *units]),
+        epsilon=price,
+        unit=ROW if compiled.unit is None else compiled.unit.name,
+    )
