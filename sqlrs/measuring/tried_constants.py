@@ -52,7 +52,7 @@ def check_constants(queries: Sequence[Query], snapshot: Snapshot, dialect: str, 
         found += [text for condition in conditions for text in _typed_texts(*condition)]
     tried = list(dict.fromkeys(found))
     asked = [_is_null(constant) for constant in tried]
-    if not row_by_row:
+    if not row_by_row or dialect_named(dialect).judges_conditions:
         # Plain texts are read with the statement, in the type of what they are set against.
         asked += [_over_no_row(*condition) for condition in conditions]
     if not asked:
