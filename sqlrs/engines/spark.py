@@ -179,10 +179,13 @@ class SparkSnapshot:
 
 
 class SparkEngine:
-    """Spark and the tables it reads. Snapshots share one session, each with views of its own."""
+    """Spark and the tables it reads. Snapshots share one session, each with views of its own.
+
+    A view is of the columns that the catalog had when the snapshot began, or it is not made.
+    """
 
     dialect = "spark"
-    keeps_schema = False
+    keeps_schema = True
 
     def __init__(
         self, own: OwnSession, files: Sequence[FileTable] = (), timeout: float | None = None

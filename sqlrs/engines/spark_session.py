@@ -131,8 +131,8 @@ def of_session(given: Any) -> OwnSession:
 
 def require_settings(session: Any) -> None:
     """Fail unless every setting is what the statements were written for."""
-    wrong = [name for name, value in SETTINGS.items() if _setting(session, name) != value.lower()]
-    if wrong:
+    now = _set_in(session)
+    if any(str(now.get(name)).lower() != value.lower() for name, value in SETTINGS.items()):
         raise EngineFailed("the settings of the Spark session are not those that sqlrs made")
 
 
@@ -146,8 +146,9 @@ def hush() -> None:
 
 
 def _settled(session: Any) -> Any:
-    for name in _set_by_others(session):
-        session.conf.unset(name)
+    for name in _set_in(session):
+        if name.startswith(_OF_OLD):
+            session.conf.unset(name)
     for name, value in SETTINGS.items():
         # An older version may not know one that a newer one needs; none of them is left unread.
         session.conf.set(name, value)
@@ -155,14 +156,10 @@ def _settled(session: Any) -> Any:
     return session
 
 
-def _set_by_others(session: Any) -> list[str]:
-    return [name for name in session.conf.getAll if name.startswith(_OF_OLD)]
-
-
-def _setting(session: Any, name: str) -> str | None:
-    with suppress(Exception):
-        return str(session.conf.get(name)).lower()
-    return None
+def _set_in(session: Any) -> Mapping[str, str]:
+    """What was set in the session or for its application; what is left at its default is not."""
+    found: Mapping[str, str] = session.conf.getAll
+    return found
 
 
 def _started(master: str, settings: Mapping[str, str], *, local: bool) -> OwnSession:
