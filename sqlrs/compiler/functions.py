@@ -76,6 +76,19 @@ FUNCTIONS: dict[str, dict[str, tuple[int, int]]] = {
 date_part is not PostgreSQL's here: the tree holds it as EXTRACT, whose type is another one.
 """
 
+ABOVE: dict[str, frozenset[str]] = {
+    "spark": frozenset(
+        """
+        abs ceil ceiling floor sign sqrt exp ln power pow round greatest least lower upper length
+        coalesce nullif ifnull year month day quarter if
+        """.split()  # noqa: SIM905
+    )
+}
+"""By dialect, the functions that DuckDB, which runs what stands above the cuts, has alike.
+
+Of a dialect that is not named here, all on its list are, or are written in DuckDB's words.
+"""
+
 LISTED = frozenset[str]().union(*FUNCTIONS.values())
 """The names on the lists of all dialects: no owner can give them another meaning."""
 

@@ -7,6 +7,8 @@ from sqlglot import exp
 from sqlrs.dialects.base import Dialect
 from sqlrs.dialects.spark_text import WRITTEN, spark_text, spark_tree
 
+_OF_DATES = (exp.Year, exp.Month, exp.Day, exp.DayOfWeek, exp.DayOfYear, exp.DateDiff)
+
 
 class Spark(Dialect):
     """Names differ by letters only; no word tells it to evaluate an expression once.
@@ -29,12 +31,16 @@ class Spark(Dialect):
     texts_name_the_moment = True
     nulls_equal_in_rows = True
     judges_conditions = True
+    runs_above = True
 
     def as_read(self, tree: exp.Expr) -> exp.Expr:
         """In ANSI mode CAST fails where TRY_CAST gives NULL; the parser takes both for the latter.
 
-        It marks the word TRY_CAST as safe.
+        It marks the word TRY_CAST as safe. It also wraps what functions of dates are called with.
         """
+        for node in list(tree.find_all(exp.TsOrDsToDate)):
+            if isinstance(node.parent, _OF_DATES) and "start" not in node.meta:
+                node.replace(node.this)
         for node in list(tree.find_all(exp.TryCast)):
             given = {name for name, value in node.args.items() if value is not None}
             if given == {"this", "to"}:

@@ -8,11 +8,11 @@ have 38 digits, and a few words are others.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import cast
 
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect as Parser
 
+from sqlrs.trees.build import ROUNDS
 from sqlrs.trees.naming import free_name
 
 _DECIMAL = exp.DataType.build("DECIMAL(38, 0)")
@@ -26,7 +26,17 @@ _TYPES = {
 _RANKS = (exp.RowNumber, exp.DenseRank, exp.Rank)
 # Whole where all their operands are.
 _KEEPING = (
-    *(exp.Add, exp.Sub, exp.Mul, exp.Neg, exp.Abs, exp.Paren, exp.Coalesce, exp.Least, exp.Greatest),
+    *(
+        exp.Add,
+        exp.Sub,
+        exp.Mul,
+        exp.Neg,
+        exp.Abs,
+        exp.Paren,
+        exp.Coalesce,
+        exp.Least,
+        exp.Greatest,
+    ),
     *(exp.Max, exp.Min, exp.Sum),
 )
 SERIES = "generate_series"
@@ -69,7 +79,12 @@ class _Statement:
         self._query(tree, {})
         if self._ctes:
             tree.set("with_", exp.With(expressions=self._ctes))
-        return cast(exp.Expr, tree.transform(_mended, copy=False))
+        # Inner parts first: what is put in the place of an outer one holds them.
+        for node in reversed(list(tree.walk(bfs=False))):
+            mended = _mended(node)
+            if mended is not node:
+                node.replace(mended)
+        return tree
 
     def _query(self, tree: exp.Expr, known: Mapping[str, str]) -> _Outputs:
         """Take the query's common table expressions out; ``known`` are those in sight of it."""
@@ -219,6 +234,9 @@ def _mended(node: exp.Expr) -> exp.Expr:
             parent = node.parent
             inside = isinstance(parent, exp.Cast) and parent.to == _BIGINT
             return node if inside else exp.Cast(this=node.copy(), to=_BIGINT.copy())
+        case exp.Cast() if node.meta.get(ROUNDS):
+            # Of decimals alone a cast rounds, away from zero where two are as near.
+            return exp.Cast(this=exp.Cast(this=node.this, to=_DECIMAL.copy()), to=node.to)
         case exp.Collate() if node.expression.name == "C":
             return exp.Collate(this=node.this, expression=exp.var(_BINARY))
         case exp.TableSample():

@@ -88,7 +88,10 @@ def open_engine(
     if scheme in ("spark", "sc") or _packages(target) & {"pyspark"}:
         _refuse_options(
             "the Spark URL or session says",
-            {"a limit on the temp directory": max_temp_directory_size, "a number of threads": limit},
+            {
+                "a limit on the temp directory": max_temp_directory_size,
+                "a number of threads": limit,
+            },
         )
         given = {"types": types, "graphs": graphs, "timeout": timeout}
         if isinstance(target, str):

@@ -378,14 +378,20 @@ class SparkEngine:
 
 def _fetched(frame: Any) -> list[Row]:
     """All rows. Moments come as numbers: the driver would show them in this machine's zone."""
-    moments = [i for i, f in enumerate(frame.schema.fields) if isinstance(f.dataType, TimestampType)]
+    moments = [
+        i for i, f in enumerate(frame.schema.fields) if isinstance(f.dataType, TimestampType)
+    ]
     if moments:
         names = [f"c{i}" for i, _ in enumerate(frame.columns)]
         frame = frame.toDF(*names).selectExpr(
             *(f"unix_micros({n})" if i in moments else n for i, n in enumerate(names))
         )
     rows = [tuple(row) for row in frame.collect()]
-    return [tuple(_moment(v) if i in moments else v for i, v in enumerate(r)) for r in rows] if moments else rows
+    return (
+        [tuple(_moment(v) if i in moments else v for i, v in enumerate(r)) for r in rows]
+        if moments
+        else rows
+    )
 
 
 def _moment(micros: Any) -> datetime | None:

@@ -85,7 +85,9 @@ def named(*parts: str | None) -> exp.Table:
 
 def databases(run: Run) -> tuple[str, ...]:
     """The databases of the current catalog."""
-    return tuple(sorted(str(row[0]) for row in run(exp.Command(this="SHOW", expression="DATABASES"))))
+    return tuple(
+        sorted(str(row[0]) for row in run(exp.Command(this="SHOW", expression="DATABASES")))
+    )
 
 
 def listed_in(database: str, run: Run) -> Iterator[SparkRelation]:
@@ -104,7 +106,9 @@ def details(relation: SparkRelation, run: Run) -> dict[str, str]:
     return {str(name): str(value) for name, value, *_ in behind}
 
 
-def view_of(relation: SparkRelation, said: Mapping[str, str], columns: Sequence[str]) -> View | None:
+def view_of(
+    relation: SparkRelation, said: Mapping[str, str], columns: Sequence[str]
+) -> View | None:
     """The view with its text and the names of its columns.
 
     None where its names would be looked up in another database than its own.

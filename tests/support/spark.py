@@ -16,6 +16,14 @@ from typing import Any
 from sqlrs.catalog import Table
 
 Row = tuple[object, ...]
+# To compile a statement, and to look at its stages in between, takes longer than few rows do.
+FOR_FEW_ROWS = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.leafNodeDefaultParallelism": "1",
+}
 # DuckDB's words for types in Spark's.
 _WORDS = {"VARCHAR": "STRING", "TIMESTAMP": "TIMESTAMP_NTZ", "HUGEINT": "DECIMAL(38,0)"}
 
@@ -49,8 +57,9 @@ def started(folder: Path) -> Iterator[Any]:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.log.level": "OFF",
-        "spark.sql.shuffle.partitions": "2",
+        "spark.default.parallelism": "1",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        **FOR_FEW_ROWS,
     }
     for name, value in settings.items():
         builder = builder.config(name, value)
@@ -62,7 +71,12 @@ def started(folder: Path) -> Iterator[Any]:
 
 
 def load(session: Any, tables: Iterable[Table], rows: Mapping[str, Sequence[Row]]) -> None:
-    """Replace what the session has of these tables; those with a schema are stored as files."""
+    """Replace all that the session has; tables with a schema are stored as files."""
+    for _, name, temporary in session.sql("SHOW TABLES").collect():
+        session.sql(f"DROP {'VIEW' if temporary else 'TABLE'} `{name}`")
+    for (space,) in session.sql("SHOW DATABASES").collect():
+        if space != "default":
+            session.sql(f"DROP DATABASE `{space}` CASCADE")
     for table in tables:
         columns = ", ".join(f"`{c.name}` {_type(c.type.name)}" for c in table.columns)
         frame = session.createDataFrame([tuple(r) for r in rows.get(table.label, ())], columns)
