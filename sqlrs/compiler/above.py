@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from sqlrs.catalog import Catalog
 from sqlrs.compiler.above_nodes import CALLS, NODES, REFUSED_ARGUMENTS, REFUSED_NODES, SAID
-from sqlrs.compiler.functions import FUNCTIONS, SPECIAL_FORMS, VOLATILE_NAMES, VOLATILE_NODES
+from sqlrs.compiler.functions import ABOVE, FUNCTIONS, SPECIAL_FORMS, VOLATILE_NAMES, VOLATILE_NODES
 from sqlrs.compiler.grammar import CONDITIONS, known_type, written_name
 from sqlrs.compiler.growth_of_text import MOST_BYTES, MOST_TIMES, growth
 from sqlrs.compiler.literals import is_invalid
@@ -80,7 +80,8 @@ def _check_node(node: exp.Expr, source: Source, catalog: Catalog) -> None:
 def _on_the_list(name: str, node: exp.Expr, catalog: Catalog) -> bool:
     """Whether the call is on our list; functions of the owner's are not where released rows are."""
     arguments = FUNCTIONS[catalog.dialect].get(name)
-    if arguments is None or name in catalog.hidden:
+    alike = ABOVE.get(catalog.dialect)
+    if arguments is None or name in catalog.hidden or (alike is not None and name not in alike):
         return False
     values = [value for value in node.args.values() if isinstance(value, list | exp.Expr)]
     given = sum(len(value) if isinstance(value, list) else 1 for value in values)

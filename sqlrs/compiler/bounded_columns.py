@@ -18,6 +18,7 @@ from sqlglot import exp
 
 from sqlrs.catalog import Column, Family, Listed, Range
 from sqlrs.compiler.bounded_values import BoundedValue, TooLarge, WholeNumbers, held_ends
+from sqlrs.trees.build import ROUNDS
 from sqlrs.trees.constants import data_type
 from sqlrs.values import values_of
 
@@ -288,8 +289,13 @@ def _unless_null(here: exp.Expr, tree: exp.Expr) -> exp.Expr:
 
 
 def _rounded(tree: exp.Expr) -> exp.Expr:
-    """A cast to an integer type rounds to the nearest one; no function can be hidden by another."""
-    return exp.Cast(this=tree, to=exp.DataType.build("bigint"))
+    """A cast to an integer type rounds to the nearest one; no function can be hidden by another.
+
+    In Spark it cuts off, so that the mark is needed.
+    """
+    cast = exp.Cast(this=tree, to=exp.DataType.build("bigint"))
+    cast.meta[ROUNDS] = True
+    return cast
 
 
 def _decimal(value: Fraction) -> exp.Expr:

@@ -2,8 +2,8 @@
 
 A function is on the list because it is deterministic, has no side effect, and neither waits nor
 makes large values from small ones, and because the engine's own catalog says so: the tests compare
-every name with PostgreSQL's pg_proc and DuckDB's duckdb_functions(), and what the tree makes of a
-call with the call as written. What a parser knows besides is not on the list.
+every name with PostgreSQL's pg_proc, DuckDB's duckdb_functions() and Spark's SHOW FUNCTIONS, and
+what the tree makes of a call with the call as written. What a parser knows besides is not on the list.
 """
 
 from __future__ import annotations
@@ -46,6 +46,9 @@ _BOTH: dict[str, tuple[int, int]] = {
     "isfinite": (1, 1),
 }
 
+# Spark has no such function, or one that means something else.
+_NOT_OF_SPARK = frozenset({"gcd", "lcm", "trunc", "starts_with", "strpos", "isfinite"})
+
 FUNCTIONS: dict[str, dict[str, tuple[int, int]]] = {
     "duckdb": {
         **_BOTH,
@@ -60,10 +63,30 @@ FUNCTIONS: dict[str, dict[str, tuple[int, int]]] = {
         "if": (3, 3),
     },
     "postgres": {**_BOTH, "btrim": (1, 2), "character_length": (1, 1)},
+    "spark": {
+        **{name: _BOTH[name] for name in _BOTH if name not in _NOT_OF_SPARK},
+        **_each("trim ltrim rtrim", 1, 1),
+        **_each("lcase ucase year month day hour minute quarter dayofweek dayofyear", 1, 1),
+        **_each("startswith endswith contains instr ifnull datediff", 2, 2),
+        "if": (3, 3),
+    },
 }
 """By dialect, every function with the least and the largest number of its arguments.
 
 date_part is not PostgreSQL's here: the tree holds it as EXTRACT, whose type is another one.
+"""
+
+ABOVE: dict[str, frozenset[str]] = {
+    "spark": frozenset(
+        """
+        abs ceil ceiling floor sign sqrt exp ln power pow round greatest least lower upper length
+        coalesce nullif ifnull year month day quarter if
+        """.split()  # noqa: SIM905
+    )
+}
+"""By dialect, the functions that DuckDB, which runs what stands above the cuts, has alike.
+
+Of a dialect that is not named here, all on its list are, or are written in DuckDB's words.
 """
 
 LISTED = frozenset[str]().union(*FUNCTIONS.values())
@@ -95,6 +118,7 @@ _FORMS: dict[type[exp.Expr], frozenset[str]] = {
 SPECIAL_FORMS: dict[str, dict[type[exp.Expr], frozenset[str]]] = {
     "duckdb": _FORMS,
     "postgres": {**_FORMS, exp.RegexpLike: frozenset({"this", "expression"})},
+    "spark": _FORMS,
 }
 """By dialect, nodes that the tree keeps no name of, and their arguments: CASE and its like.
 
@@ -107,6 +131,7 @@ _FORM_WORDS = frozenset(
 FORM_WORDS: dict[str, frozenset[str]] = {
     "duckdb": _FORM_WORDS | {"if", "try_cast"},
     "postgres": _FORM_WORDS,
+    "spark": _FORM_WORDS | {"if", "try_cast"},
 }
 """The words of these forms, and of casts."""
 

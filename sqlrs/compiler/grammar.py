@@ -310,7 +310,9 @@ def _check_form(node: exp.Expr, source: Source) -> None:
         case exp.Cast() if is_invalid(node):
             message = f"the text cannot be read as {node.to.sql(source.dialect)}"
             raise source.refusal("bad_literal", node.this, message)
-        case exp.TimestampTrunc() | exp.DateDiff() if not _names_its_unit(node, source):
+        case exp.TimestampTrunc() | exp.DateDiff() if node.args.get("unit") and not (
+            _names_its_unit(node, source)
+        ):
             raise source.refusal("unsupported", node, "the unit must be written as a text")
         case exp.In() if not (node.expressions or node.args.get("query")):
             raise source.refusal("syntax_error", node)

@@ -10,6 +10,7 @@ from sqlrs.compiler.complexity import parse_tokens, span_of
 from sqlrs.compiler.function_parameters import with_types
 from sqlrs.compiler.hints import instead_of
 from sqlrs.compiler.source import Source, end_of
+from sqlrs.dialects import dialect_named
 from sqlrs.effort import TOO_MANY_STEPS, TooComplex
 from sqlrs.errors import Span
 
@@ -57,8 +58,9 @@ def _statement(source: Source) -> exp.Expr:
         raise source.refusal("several_statements", _second_statement(source))
     if not found:
         raise source.refusal("empty_query")
-    with_types(found[0], source)
-    return found[0]
+    tree = dialect_named(source.dialect).as_read(found[0])
+    with_types(tree, source)
+    return tree
 
 
 def _unwrapped(tree: exp.Expr) -> exp.Expr:

@@ -71,6 +71,17 @@ class Dialect:
     names_calls: ClassVar[bool] = False
     """Whether an output without an alias is called by its function alone: count, not count(*)."""
 
+    judges_conditions: ClassVar[bool] = False
+    """Whether the compiler lets pass what it cannot read, so that it must see all conditions."""
+
+    def as_read(self, tree: exp.Expr) -> exp.Expr:
+        """A parsed statement with every node saying what this database means by it."""
+        return tree
+
+    def written(self, tree: exp.Expr, *, pretty: bool = False) -> str:
+        """The text of a statement."""
+        return tree.sql(dialect=self.name, pretty=pretty)
+
     def folded(self, name: str, *, quoted: bool) -> str:
         """The form in which two spellings of one name are equal: only ASCII is folded."""
         return name if quoted and self.keeps_case else name.translate(_TO_LOWER)

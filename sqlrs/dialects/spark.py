@@ -1,13 +1,59 @@
-"""Spark's SQL, as text: there is no engine for it yet."""
+"""Spark's SQL."""
 
 from __future__ import annotations
 
+from sqlglot import exp
+
 from sqlrs.dialects.base import Dialect
+from sqlrs.dialects.spark_text import WRITTEN, spark_text, spark_tree
+
+_OF_DATES = (exp.Year, exp.Month, exp.Day, exp.DayOfWeek, exp.DayOfYear, exp.DateDiff)
 
 
 class Spark(Dialect):
-    """No word tells Spark to evaluate a common table expression once."""
+    """Names differ by letters only; no word tells it to evaluate an expression once.
+
+    All of it holds in ANSI mode, under the settings that engines/spark_session.py fixes.
+    """
 
     name = "spark"
     title = "Spark"
+    # Not CHAR and VARCHAR: the parser drops their lengths. Not TIMESTAMP_LTZ: it says TIMESTAMP.
+    type_words = frozenset(
+        """
+        tinyint byte smallint short int integer bigint long float real double decimal dec numeric
+        string boolean date timestamp timestamp_ntz
+        """.split()  # noqa: SIM905
+    )
+    symbols = frozenset({"==", "<=>"})
+    common_columns_first = True
     materialised = False
+    texts_name_the_moment = True
+    nulls_equal_in_rows = True
+    judges_conditions = True
+    runs_above = True
+
+    def as_read(self, tree: exp.Expr) -> exp.Expr:
+        """In ANSI mode CAST fails where TRY_CAST gives NULL; the parser takes both for the latter.
+
+        It marks the word TRY_CAST as safe. It also wraps what functions of dates are called with.
+        """
+        for node in list(tree.find_all(exp.TsOrDsToDate)):
+            if isinstance(node.parent, _OF_DATES) and "start" not in node.meta:
+                node.replace(node.this)
+        for node in list(tree.find_all(exp.TryCast)):
+            given = {name for name, value in node.args.items() if value is not None}
+            if given == {"this", "to"}:
+                node.replace(_moved(node, exp.Cast(this=node.this, to=node.args["to"])))
+        for node in tree.find_all(exp.Sum):
+            node.meta[WRITTEN] = True
+        return tree
+
+    def written(self, tree: exp.Expr, *, pretty: bool = False) -> str:
+        """The text, with what Spark writes in another way."""
+        return spark_text(spark_tree(tree), pretty=pretty)
+
+
+def _moved(old: exp.Expr, new: exp.Expr) -> exp.Expr:
+    new.meta.update(old.meta)
+    return new

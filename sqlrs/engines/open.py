@@ -17,6 +17,7 @@ from sqlrs.engines.duckdb_catalog import duckdb_type
 from sqlrs.engines.file_schema import Declared
 from sqlrs.engines.frames import is_frame
 from sqlrs.engines.postgres_catalog import postgres_type
+from sqlrs.engines.spark_catalog import spark_type
 from sqlrs.engines.staged import sqlite_tables
 from sqlrs.engines.table_files import FilePath
 from sqlrs.errors import UsageError
@@ -25,16 +26,22 @@ from sqlrs.inputs.arguments import threads as most_threads
 
 if TYPE_CHECKING:
     from sqlrs.engines.postgres import PostgresEngine
+    from sqlrs.engines.spark import SparkEngine
 
 # PostgreSQL counts milliseconds in 31 bits.
 _LONGEST_TIMEOUT = 2_147_483
 
 _TARGETS = (
-    "give duckdb:///file.db, postgresql://user@host:port/database, the path of a file or folder, "
-    "an open duckdb or psycopg connection, or a SQLAlchemy engine for one of these"
+    "give duckdb:///file.db, postgresql://user@host:port/database, spark://local[2], "
+    "spark://host:7077 or sc://host:15002, the path of a file or folder, an open duckdb or psycopg "
+    "connection, a Spark session, or a SQLAlchemy engine for one of the first two"
 )
 
-TYPES: dict[str, Callable[[str], ColumnType]] = {"duckdb": duckdb_type, "postgres": postgres_type}
+TYPES: dict[str, Callable[[str], ColumnType]] = {
+    "duckdb": duckdb_type,
+    "postgres": postgres_type,
+    "spark": spark_type,
+}
 """By dialect, the column type for the text by which the database calls a value's type."""
 
 
@@ -84,6 +91,24 @@ def open_engine(
             threads=limit,
             timeout=timeout,
         )
+    if scheme in ("spark", "sc") or _packages(target) & {"pyspark"}:
+        _refuse_options(
+            "the Spark URL or session says",
+            {
+                "a limit on the temp directory": max_temp_directory_size,
+                "a number of threads": limit,
+            },
+        )
+        given = {"types": types, "graphs": graphs, "timeout": timeout}
+        if isinstance(target, str):
+            return _spark().of_url(
+                target, tables, memory_limit=memory_limit, temp_directory=temp_directory, **given
+            )
+        _refuse_options(
+            "the Spark session says",
+            {"a memory limit": memory_limit, "a temp directory": temp_directory},
+        )
+        return _spark().of_session(target, tables, **given)
     _refuse_duckdb_options(
         {
             "tables from files": tables,
@@ -104,7 +129,7 @@ def open_engine(
 
 def _wrapped(target: Any, timeout: float | None) -> Engine:
     """The engine around an object of a driver, which is known by the package it comes from."""
-    packages = {kind.__module__.partition(".")[0] for kind in type(target).__mro__}
+    packages = _packages(target)
     if packages & {"duckdb", "_duckdb"}:
         from sqlrs.engines.duckdb import DuckDBEngine
 
@@ -119,6 +144,10 @@ def _wrapped(target: Any, timeout: float | None) -> Engine:
             hint="create it with postgresql+psycopg://..., or give the duckdb connection itself",
         )
     raise UsageError(f"{type(target).__name__} does not name a database", hint=_TARGETS)
+
+
+def _packages(target: Any) -> set[str]:
+    return {kind.__module__.partition(".")[0] for kind in type(target).__mro__}
 
 
 _MAPPINGS = {
@@ -192,6 +221,23 @@ def _refuse_duckdb_options(options: Mapping[str, object]) -> None:
                 f"{name} can only be given with a DuckDB URL",
                 hint="files are read with duckdb:// or next to duckdb:///file.db",
             )
+
+
+def _refuse_options(who: str, options: Mapping[str, object]) -> None:
+    for name, value in options.items():
+        if value:
+            raise UsageError(f"{name} cannot be given here: {who} it")
+
+
+def _spark() -> type[SparkEngine]:
+    try:
+        from sqlrs.engines.spark import SparkEngine
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] not in ("pyspark", "py4j"):
+            raise
+    else:
+        return SparkEngine
+    raise UsageError("Spark needs pyspark", hint="pip install 'sqlrs[spark]'")
 
 
 def _postgres() -> type[PostgresEngine]:

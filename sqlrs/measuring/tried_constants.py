@@ -119,11 +119,10 @@ class _Attempt:
             found += [text for condition in conditions for text in _typed_texts(*condition)]
         tried = list(dict.fromkeys(found))
         asked = [_is_null(constant) for constant in tried]
-        if row_by_row:
-            return cls(asked, tried)
-        # Plain texts are read with the statement, in the type of what they are set against.
-        asked += [_over_no_row(*condition) for condition in conditions]
-        return cls(asked, [tree for tree, _ in conditions])
+        if not row_by_row or dialect_named(dialect).judges_conditions:
+            # Plain texts are read with the statement, in the type of what they are set against.
+            asked += [_over_no_row(*condition) for condition in conditions]
+        return cls(asked, tried if row_by_row else [tree for tree, _ in conditions])
 
 
 def _without_rows(select: exp.Select, tables: Iterable[Table]) -> exp.Expression:

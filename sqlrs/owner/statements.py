@@ -46,5 +46,5 @@ def statements(residuals: Residuals, dialect: str, plan: str) -> tuple[Statement
         then = ", whose rows the solver reads" if isinstance(how, Solved) else ""
         title = f"{' and '.join(names)}{where}{then}"
         tree = statement_of(how, dialect)
-        found.append(Statement(title, tree.sql(dialect=dialect, pretty=True)))
+        found.append(Statement(title, dialects.dialect_named(dialect).written(tree, pretty=True)))
     return tuple(found)

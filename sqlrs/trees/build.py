@@ -12,6 +12,8 @@ from sqlrs.query import Variable
 from sqlrs.trees.identifiers import column, identifier
 from sqlrs.trees.naming import free_name
 
+ROUNDS = "rounds"
+"""What marks a cast that must round to the nearest whole number."""
 _TEXT = exp.DataType.build("TEXT")
 _EMPTY, _COMMA = exp.Literal.string(""), exp.Literal.string(",")
 _ROUNDED_TEXTS = frozenset(

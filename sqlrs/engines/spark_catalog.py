@@ -1,0 +1,135 @@
+"""What Spark says of tables, views and types -> catalog."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlglot import exp
+
+from sqlrs.catalog import Catalog, Column, ColumnType, Family, Table, View
+from sqlrs.dialects.spark_text import spark_text
+from sqlrs.engines.base import Row
+from sqlrs.errors import UsageError
+
+Run = Callable[[exp.Expr], list[Row]]
+
+_INTEGERS = {"tinyint": "TINYINT", "smallint": "SMALLINT", "int": "INTEGER", "bigint": "BIGINT"}
+_FAMILIES = {
+    "float": Family.FLOAT,
+    "double": Family.FLOAT,
+    "string": Family.TEXT,
+    "date": Family.DATE,
+    # A moment, which the session's zone shows as a day and a time.
+    "timestamp": Family.TIMESTAMP_TZ,
+    "timestamp_ntz": Family.TIMESTAMP,
+    "boolean": Family.BOOLEAN,
+    "binary": Family.OTHER,
+}
+_DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
+_VARCHAR = re.compile(r"varchar\(\d+\)")
+_COLLATED = re.compile(r"string collate (\w+)", re.IGNORECASE)
+_BINARY = "UTF8_BINARY"
+_WRITTEN_AS = "__CHAR_VARCHAR_TYPE_STRING"
+
+
+def spark_type(text: str) -> ColumnType:
+    """The column type for a type's name, as Spark itself writes it.
+
+    CHAR(n) is filled with blanks when it is read, at some places and not at others: it is no type
+    to ask for, nor are those that Spark cannot compare or that are not listed here.
+    """
+    name = text.lower()
+    if name in _INTEGERS:
+        return ColumnType(Family.INTEGER, _INTEGERS[name])
+    if name in _FAMILIES:
+        return ColumnType(_FAMILIES[name], name.upper())
+    if _VARCHAR.fullmatch(name):
+        return ColumnType(Family.TEXT, "STRING")
+    if _DECIMAL.fullmatch(name):
+        return ColumnType(Family.DECIMAL, name.upper())
+    if collated := _COLLATED.fullmatch(text):
+        if collated[1].upper() == _BINARY:
+            return ColumnType(Family.TEXT, "STRING")
+        # It may take different texts for equal ones.
+        return ColumnType(Family.OTHER, "STRING", collated[1].upper())
+    return ColumnType(Family.OPAQUE, text)
+
+
+def columns_of(schema: Any) -> tuple[Column, ...]:
+    """The columns of a data frame's schema. No constraint is relied on: all may be NULL."""
+    return tuple(
+        Column(
+            str(field.name),
+            spark_type(str(field.metadata.get(_WRITTEN_AS) or field.dataType.simpleString())),
+        )
+        for field in schema.fields
+    )
+
+
+@dataclass(frozen=True)
+class SparkRelation:
+    """A name in Spark's own catalog; ``database`` is None for a temporary view."""
+
+    database: str | None
+    name: str
+
+
+def named(*parts: str | None) -> exp.Table:
+    """A table by the parts of its name, outermost first."""
+    names = [exp.to_identifier(part, quoted=True) for part in parts if part is not None]
+    return exp.Table(this=names[-1], db=names[-2] if len(names) > 1 else None)
+
+
+def databases(run: Run) -> tuple[str, ...]:
+    """The databases of the current catalog."""
+    return tuple(
+        sorted(str(row[0]) for row in run(exp.Command(this="SHOW", expression="DATABASES")))
+    )
+
+
+def listed_in(database: str, run: Run) -> Iterator[SparkRelation]:
+    """The tables and views of a database, and the temporary views, which it is shown with."""
+    place = spark_text(exp.to_identifier(database, quoted=True))
+    for space, name, temporary in run(exp.Command(this="SHOW", expression=f"TABLES IN {place}")):
+        yield SparkRelation(None if temporary else str(space), str(name))
+
+
+def details(relation: SparkRelation, run: Run) -> dict[str, str]:
+    """What DESCRIBE EXTENDED says of a table or view as a whole, columns aside."""
+    place = spark_text(named(relation.database, relation.name))
+    rows = run(exp.Command(this="DESCRIBE", expression=f"TABLE EXTENDED {place}"))
+    heads = [i for i, row in enumerate(rows) if str(row[0]).startswith("# Detailed")]
+    behind = rows[heads[-1] + 1 :] if heads else []
+    return {str(name): str(value) for name, value, *_ in behind}
+
+
+def view_of(
+    relation: SparkRelation, said: Mapping[str, str], columns: Sequence[str]
+) -> View | None:
+    """The view with its text and the names of its columns.
+
+    None where its names would be looked up in another database than its own.
+    """
+    space = said.get("View Catalog and Namespace", "").replace("`", "").split(".")
+    if not space or space[-1] != relation.database or "View Text" not in said:
+        return None
+    shown = ", ".join(spark_text(exp.to_identifier(name, quoted=True)) for name in columns)
+    text = f"SELECT {shown} FROM ({said['View Text']}) AS `shown`({shown})"
+    return View(relation.name, text, relation.database)
+
+
+def catalog_of(
+    tables: Iterable[Table], views: Iterable[View], current: str, functions: frozenset[str]
+) -> Catalog:
+    """The catalog, if no two tables have one name."""
+    found = tuple(tables)
+    names = [(table.schema or current, table.name.lower()) for table in found]
+    for name in sorted({name for name in names if names.count(name) > 1}):
+        raise UsageError(
+            f"two tables are called {name[1]}",
+            hint="a temporary view or a file hides a table of the database: give it another name",
+        )
+    return Catalog("spark", found, tuple(views), (current,), hidden=functions)

@@ -1,0 +1,161 @@
+"""Tables as one release sees them: the files that are there when it first reads them, unchanged.
+
+Spark has no transactions over files. What a table reads is fixed when a snapshot first needs it, as
+a temporary view over a list of files; before the snapshot ends, the files must still be those, of
+the same sizes and times of change. A table that is not made of files and of values that cannot
+change is refused: its rows could be others in the next statement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlrs.catalog import Column, Family
+from sqlrs.engines.spark_catalog import columns_of
+from sqlrs.engines.spark_files import FileTable
+from sqlrs.errors import EngineFailed, UsageError
+
+# Nodes of a plan that give the same rows for the same files, whatever the order of the tasks.
+_FIXED_NODES = frozenset({"SubqueryAlias", "View", "Project", "Filter", "Union"})
+_FIXED_LEAVES = frozenset({"LocalRelation", "OneRowRelation", "Range", "EmptyRelation"})
+_FILES = "HadoopFsRelation"
+_FIXED_RDDS = frozenset({"ParallelCollectionRDD", "ReliableCheckpointRDD"})
+_FILE_PROVIDERS = frozenset({"parquet", "orc", "csv", "json", "text", "avro"})
+
+# Of each file its size and when it was changed.
+States = dict[str, tuple[int, int]]
+
+
+@dataclass
+class Pin:
+    """One table in one snapshot: the view's name and the files behind it."""
+
+    view: str
+    frame: Any = field(repr=False)
+    states: States = field(repr=False)
+
+
+def require_fixed(frame: Any, label: str) -> None:
+    """Refuse a table whose rows Spark may compute otherwise the next time it is asked."""
+    # A frame of Spark Connect shows no plan: its server says what a table is made of.
+    reason = _moving(frame._jdf.queryExecution().analyzed())
+    if reason is not None:
+        raise UsageError(
+            f"the rows of table {label} cannot be held still: {reason}",
+            code="not_pinned",
+            hint="write it to files (Parquet), or give it as files: tables={'name': 'path'}",
+        )
+
+
+def is_of_files(provider: str) -> bool:
+    """Whether a table of Spark's catalog is made of files that can be compared."""
+    return provider.lower() in _FILE_PROVIDERS
+
+
+def require_columns(frame: Any, known: tuple[Column, ...]) -> None:
+    """Fail unless the table still has the columns that the query was compiled for."""
+    now = {one.name: one.type for one in columns_of(frame.schema)}
+    then = {one.name: one.type for one in known if one.type.family is not Family.OPAQUE}
+    if any(now.get(name) != kind for name, kind in then.items()):
+        raise EngineFailed("a table has changed since the database was opened")
+
+
+def states_of(frame: Any, session: Any, *, remote: bool) -> States:
+    """The sizes and times of change of the files that a frame reads."""
+    failed = False
+    try:
+        paths = sorted(set(frame.inputFiles()))
+        return _listed_by_a_job(session, paths) if remote else _listed(session, paths)
+    except Exception:
+        # Which file it is stays untold.
+        failed = True
+    if failed:
+        raise EngineFailed("the files of a table cannot be listed", code="file_changed")
+    return {}
+
+
+def require_unchanged(pin: Pin, session: Any, *, remote: bool) -> None:
+    """Fail if a file is gone or is not what it was."""
+    if states_of(pin.frame, session, remote=remote) != pin.states:
+        raise EngineFailed(
+            "the files of a table changed during the work",
+            code="file_changed",
+            hint="ask again when nobody writes to them",
+        )
+
+
+def _listed(session: Any, paths: list[str]) -> States:
+    jvm = session.sparkContext._jvm
+    configuration = session._jsparkSession.sessionState().newHadoopConf()
+    found: States = {}
+    for text in paths:
+        path = jvm.org.apache.hadoop.fs.Path(text)
+        status = path.getFileSystem(configuration).getFileStatus(path)
+        if status.isDirectory():
+            raise ValueError("a folder has no size")
+        found[text] = (int(status.getLen()), int(status.getModificationTime()))
+    return found
+
+
+def _listed_by_a_job(session: Any, paths: list[str]) -> States:
+    if not paths:
+        return {}
+    frame = session.read.format("binaryFile").load(paths)
+    rows = frame.selectExpr("path", "length", "unix_micros(modificationTime)").collect()
+    if len(rows) != len(paths):
+        raise ValueError("a file is missing")
+    return {str(path): (int(size), int(changed)) for path, size, changed in rows}
+
+
+def _moving(plan: Any) -> str | None:
+    """Why the rows of a plan may change, or None."""
+    pending = [plan]
+    while pending:
+        node = pending.pop()
+        name = str(node.nodeName())
+        if not node.deterministic():
+            return "it is computed by chance"
+        children = _all(node.children())
+        if children and name in _FIXED_NODES and not _all(node.subqueries()):
+            pending += children
+        elif name == "LogicalRDD":
+            if not _is_constant(node.rdd()):
+                return "it is computed from something else than files"
+        elif name == "LogicalRelation" or "Relation " in name:
+            relation = node.relation() if hasattr(node, "relation") else None
+            kind = str(relation.getClass().getSimpleName()) if relation is not None else name
+            if kind != _FILES:
+                return "it is not made of files"
+        elif children or name not in _FIXED_LEAVES:
+            return f"Spark's {name} may give other rows the next time"
+    return None
+
+
+def _is_constant(rdd: Any) -> bool:
+    """Whether all that an RDD is computed from was handed over as values, or is kept on disk."""
+    pending = [rdd]
+    while pending:
+        one = pending.pop()
+        parents = [dependency.rdd() for dependency in _all(one.dependencies())]
+        if not parents and str(one.getClass().getSimpleName()) not in _FIXED_RDDS:
+            return False
+        pending += parents
+    return True
+
+
+def _all(sequence: Any) -> list[Any]:
+    return [sequence.apply(i) for i in range(sequence.size())]
+
+
+def drop(session: Any, pins: Iterator[Pin]) -> None:
+    """Forget the views of a snapshot."""
+    for pin in pins:
+        with suppress(Exception):
+            session.catalog.dropTempView(pin.view)
+
+
+SparkSource = FileTable | str
+"""What a table is read from: files, or its name in Spark's catalog."""

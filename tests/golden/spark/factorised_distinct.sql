@@ -1,0 +1,62 @@
+-- the query
+SELECT count(DISTINCT a.src) FROM edge a JOIN edge b ON a.dst = b.src JOIN edge c ON b.dst = c.src;
+
+-- the count
+WITH `c_per_b_dst` AS (
+  SELECT DISTINCT
+    `c`.`src` AS `b_dst`
+  FROM `edge` AS `c`
+), `b_c_per_a_dst` AS (
+  SELECT DISTINCT
+    `b`.`src` AS `a_dst`
+  FROM `edge` AS `b`
+  JOIN `c_per_b_dst` AS `c_per_b_dst`
+    ON `b`.`dst` = `c_per_b_dst`.`b_dst`
+)
+SELECT
+  COALESCE(COUNT(*), 0) AS `results`
+FROM (
+  SELECT DISTINCT
+    `a`.`src` AS `a_src`
+  FROM `edge` AS `a`
+  JOIN `b_c_per_a_dst` AS `b_c_per_a_dst`
+    ON `a`.`dst` = `b_c_per_a_dst`.`a_dst`
+) AS `combinations`;
+
+-- {a}, boundary a.dst
+WITH `per_boundary_value` AS (
+  SELECT
+    `combinations`.`a_dst`,
+    COUNT(*) AS `results`
+  FROM (
+    SELECT DISTINCT
+      `a`.`dst` AS `a_dst`,
+      `a`.`src` AS `a_src`
+    FROM `edge` AS `a`
+  ) AS `combinations`
+  GROUP BY
+    `combinations`.`a_dst`
+)
+SELECT
+  COALESCE(MAX(`per_boundary_value`.`results`), 0) AS `results`
+FROM `per_boundary_value` AS `per_boundary_value`;
+
+-- {a, b}, boundary b.dst
+WITH `per_boundary_value` AS (
+  SELECT
+    `combinations`.`b_dst`,
+    COUNT(*) AS `results`
+  FROM (
+    SELECT DISTINCT
+      `a`.`src` AS `a_src`,
+      `b`.`dst` AS `b_dst`
+    FROM `edge` AS `a`
+    JOIN `edge` AS `b`
+      ON `a`.`dst` = `b`.`src`
+  ) AS `combinations`
+  GROUP BY
+    `combinations`.`b_dst`
+)
+SELECT
+  COALESCE(MAX(`per_boundary_value`.`results`), 0) AS `results`
+FROM `per_boundary_value` AS `per_boundary_value`;

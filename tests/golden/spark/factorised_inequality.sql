@@ -1,0 +1,117 @@
+-- the query
+SELECT count(*) FROM edge a JOIN edge b ON a.dst = b.src JOIN edge c ON b.dst = c.src WHERE a.src <> c.dst;
+
+-- the count
+WITH `a_per_a_dst` AS (
+  SELECT
+    `a`.`dst` AS `a_dst`,
+    COUNT(*) AS `results`
+  FROM `edge` AS `a`
+  GROUP BY
+    `a`.`dst`
+), `a_b_per_b_dst` AS (
+  SELECT
+    `b`.`dst` AS `b_dst`,
+    SUM(CAST(`a_per_a_dst`.`results` AS DECIMAL(38, 0))) AS `results`
+  FROM `a_per_a_dst` AS `a_per_a_dst`
+  JOIN `edge` AS `b`
+    ON `a_per_a_dst`.`a_dst` = `b`.`src`
+  GROUP BY
+    `b`.`dst`
+), `c_per_b_dst` AS (
+  SELECT
+    `c`.`src` AS `b_dst`,
+    COUNT(*) AS `results`
+  FROM `edge` AS `c`
+  GROUP BY
+    `c`.`src`
+), `corrected` AS (
+  SELECT
+    SUM(CAST(`a_b_per_b_dst`.`results` AS DECIMAL(38, 0)) * `c_per_b_dst`.`results`) AS `results`
+  FROM `a_b_per_b_dst` AS `a_b_per_b_dst`
+  JOIN `c_per_b_dst` AS `c_per_b_dst`
+    ON `a_b_per_b_dst`.`b_dst` = `c_per_b_dst`.`b_dst`
+  UNION ALL
+  SELECT
+    (
+      COUNT(*)
+    ) * -1 AS `results`
+  FROM `edge` AS `a`
+  JOIN `edge` AS `c`
+    ON `a`.`src` = `c`.`dst`
+  JOIN `edge` AS `b`
+    ON `a`.`dst` = `b`.`src` AND `c`.`src` = `b`.`dst`
+)
+SELECT
+  COALESCE(SUM(CAST(`corrected`.`results` AS DECIMAL(38, 0))), 0) AS `results`
+FROM `corrected` AS `corrected`;
+
+-- {a}, boundary a.dst
+WITH `per_boundary_value` AS (
+  SELECT
+    `a`.`dst` AS `a_dst`,
+    COUNT(*) AS `results`
+  FROM `edge` AS `a`
+  GROUP BY
+    `a`.`dst`
+)
+SELECT
+  COALESCE(MAX(`per_boundary_value`.`results`), 0) AS `results`
+FROM `per_boundary_value` AS `per_boundary_value`;
+
+-- {c}, boundary b.dst
+WITH `per_boundary_value` AS (
+  SELECT
+    `c`.`src` AS `b_dst`,
+    COUNT(*) AS `results`
+  FROM `edge` AS `c`
+  GROUP BY
+    `c`.`src`
+)
+SELECT
+  COALESCE(MAX(`per_boundary_value`.`results`), 0) AS `results`
+FROM `per_boundary_value` AS `per_boundary_value`;
+
+-- {a, b}, boundary b.dst
+WITH `a_per_a_dst` AS (
+  SELECT
+    `a`.`dst` AS `a_dst`,
+    COUNT(*) AS `results`
+  FROM `edge` AS `a`
+  GROUP BY
+    `a`.`dst`
+), `per_boundary_value` AS (
+  SELECT
+    `b`.`dst` AS `b_dst`,
+    SUM(CAST(`a_per_a_dst`.`results` AS DECIMAL(38, 0))) AS `results`
+  FROM `a_per_a_dst` AS `a_per_a_dst`
+  JOIN `edge` AS `b`
+    ON `a_per_a_dst`.`a_dst` = `b`.`src`
+  GROUP BY
+    `b`.`dst`
+)
+SELECT
+  COALESCE(MAX(`per_boundary_value`.`results`), 0) AS `results`
+FROM `per_boundary_value` AS `per_boundary_value`;
+
+-- {b, c}, boundary a.dst
+WITH `c_per_b_dst` AS (
+  SELECT
+    `c`.`src` AS `b_dst`,
+    COUNT(*) AS `results`
+  FROM `edge` AS `c`
+  GROUP BY
+    `c`.`src`
+), `per_boundary_value` AS (
+  SELECT
+    `b`.`src` AS `a_dst`,
+    SUM(CAST(`c_per_b_dst`.`results` AS DECIMAL(38, 0))) AS `results`
+  FROM `edge` AS `b`
+  JOIN `c_per_b_dst` AS `c_per_b_dst`
+    ON `b`.`dst` = `c_per_b_dst`.`b_dst`
+  GROUP BY
+    `b`.`src`
+)
+SELECT
+  COALESCE(MAX(`per_boundary_value`.`results`), 0) AS `results`
+FROM `per_boundary_value` AS `per_boundary_value`;

@@ -1,0 +1,289 @@
+-- the query
+SELECT count(*) FROM edge a JOIN edge b ON a.dst = b.src JOIN edge c ON b.dst = c.src JOIN edge d ON c.dst = d.src AND d.dst = a.src;
+
+-- the count
+WITH `a_d_per_a_dst_c_dst` AS (
+  SELECT
+    `a`.`dst` AS `a_dst`,
+    `d`.`src` AS `c_dst`,
+    COUNT(*) AS `results`
+  FROM `edge` AS `a`
+  JOIN `edge` AS `d`
+    ON `a`.`src` = `d`.`dst`
+  GROUP BY
+    `a`.`dst`,
+    `d`.`src`
+)
+SELECT
+  COALESCE(
+    SUM(
+      CAST(`a_d_per_a_dst_c_dst`.`results` AS DECIMAL(38, 0)) * `a_d_per_a_dst_c_dst_2`.`results`
+    ),
+    0
+  ) AS `results`
+FROM `a_d_per_a_dst_c_dst` AS `a_d_per_a_dst_c_dst`
+JOIN `a_d_per_a_dst_c_dst` AS `a_d_per_a_dst_c_dst_2`
+  ON `a_d_per_a_dst_c_dst`.`a_dst` = `a_d_per_a_dst_c_dst_2`.`c_dst`
+  AND `a_d_per_a_dst_c_dst`.`c_dst` = `a_d_per_a_dst_c_dst_2`.`a_dst`;
+
+-- {a, b} and {a, d} and {b, c} and {c, d}, boundary a.src, b.dst
+WITH `bound_a_src` AS (
+  SELECT
+    `a`.`src` AS `a_src`,
+    COUNT(*) AS `results`
+  FROM `edge` AS `a`
+  JOIN (
+    SELECT DISTINCT
+      `b`.`src` AS `a_dst`
+    FROM `edge` AS `b`
+  ) AS `b`
+    ON `a`.`dst` = `b`.`a_dst`
+  GROUP BY
+    `a`.`src`
+), `bound_b_dst` AS (
+  SELECT
+    `b`.`dst` AS `b_dst`,
+    COUNT(*) AS `results`
+  FROM (
+    SELECT DISTINCT
+      `a`.`dst` AS `a_dst`
+    FROM `edge` AS `a`
+  ) AS `a`
+  JOIN `edge` AS `b`
+    ON `a`.`a_dst` = `b`.`src`
+  GROUP BY
+    `b`.`dst`
+), `seeds_a_src` AS (
+  SELECT
+    `bound_a_src`.`a_src`
+  FROM `bound_a_src` AS `bound_a_src`
+  ORDER BY
+    `bound_a_src`.`results` DESC,
+    `bound_a_src`.`a_src` ASC NULLS LAST
+  LIMIT 8
+), `seeds_a_src_a_per_a_dst_a_src` AS (
+  SELECT
+    `a`.`dst` AS `a_dst`,
+    `seeds_a_src`.`a_src` AS `a_src`
+  FROM `seeds_a_src` AS `seeds_a_src`
+  JOIN `edge` AS `a`
+    ON `seeds_a_src`.`a_src` = `a`.`src`
+), `seed_results` AS (
+  SELECT
+    `seeds_a_src_a_per_a_dst_a_src`.`a_src` AS `a_src`,
+    `b`.`dst` AS `b_dst`,
+    COUNT(*) AS `results`
+  FROM `seeds_a_src_a_per_a_dst_a_src` AS `seeds_a_src_a_per_a_dst_a_src`
+  JOIN `edge` AS `b`
+    ON `seeds_a_src_a_per_a_dst_a_src`.`a_dst` = `b`.`src`
+  GROUP BY
+    `seeds_a_src_a_per_a_dst_a_src`.`a_src`,
+    `b`.`dst`
+), `best_seed` AS (
+  SELECT
+    COALESCE(MAX(`seed_results`.`results`), 0) AS `results`
+  FROM `seed_results` AS `seed_results`
+), `survivors_a_src` AS (
+  SELECT
+    `bound_a_src`.`a_src`
+  FROM `bound_a_src` AS `bound_a_src`
+  CROSS JOIN `best_seed` AS `best_seed`
+  WHERE
+    `bound_a_src`.`results` > `best_seed`.`results`
+    AND NOT `bound_a_src`.`a_src` IN (
+      SELECT
+        `seeds_a_src`.`a_src`
+      FROM `seeds_a_src` AS `seeds_a_src`
+    )
+), `survivors_b_dst` AS (
+  SELECT
+    `bound_b_dst`.`b_dst`
+  FROM `bound_b_dst` AS `bound_b_dst`
+  CROSS JOIN `best_seed` AS `best_seed`
+  WHERE
+    `bound_b_dst`.`results` > `best_seed`.`results`
+), `survivors_a_src_a_per_a_dst_a_src` AS (
+  SELECT
+    `a`.`dst` AS `a_dst`,
+    `survivors_a_src`.`a_src` AS `a_src`
+  FROM `survivors_a_src` AS `survivors_a_src`
+  JOIN `edge` AS `a`
+    ON `survivors_a_src`.`a_src` = `a`.`src`
+), `survivors_b_dst_b_per_a_dst_b_dst` AS (
+  SELECT
+    `b`.`src` AS `a_dst`,
+    `survivors_b_dst`.`b_dst` AS `b_dst`
+  FROM `survivors_b_dst` AS `survivors_b_dst`
+  JOIN `edge` AS `b`
+    ON `survivors_b_dst`.`b_dst` = `b`.`dst`
+), `survivor_results` AS (
+  SELECT
+    `survivors_a_src_a_per_a_dst_a_src`.`a_src` AS `a_src`,
+    `survivors_b_dst_b_per_a_dst_b_dst`.`b_dst` AS `b_dst`,
+    COUNT(*) AS `results`
+  FROM `survivors_a_src_a_per_a_dst_a_src` AS `survivors_a_src_a_per_a_dst_a_src`
+  JOIN `survivors_b_dst_b_per_a_dst_b_dst` AS `survivors_b_dst_b_per_a_dst_b_dst`
+    ON `survivors_a_src_a_per_a_dst_a_src`.`a_dst` = `survivors_b_dst_b_per_a_dst_b_dst`.`a_dst`
+  GROUP BY
+    `survivors_a_src_a_per_a_dst_a_src`.`a_src`,
+    `survivors_b_dst_b_per_a_dst_b_dst`.`b_dst`
+), `best_survivor` AS (
+  SELECT
+    COALESCE(MAX(`survivor_results`.`results`), 0) AS `results`
+  FROM `survivor_results` AS `survivor_results`
+)
+SELECT
+  GREATEST(`best_seed`.`results`, `best_survivor`.`results`) AS `results`
+FROM `best_seed` AS `best_seed`
+CROSS JOIN `best_survivor` AS `best_survivor`;
+
+-- {a, b, c} and {a, b, d} and {a, c, d} and {b, c, d}, boundary a.src, c.dst
+WITH `b_c_per_a_dst` AS (
+  SELECT
+    `b`.`src` AS `a_dst`,
+    COUNT(*) AS `results`
+  FROM `edge` AS `b`
+  JOIN (
+    SELECT DISTINCT
+      `c`.`src` AS `b_dst`
+    FROM `edge` AS `c`
+  ) AS `c`
+    ON `b`.`dst` = `c`.`b_dst`
+  GROUP BY
+    `b`.`src`
+), `bound_a_src` AS (
+  SELECT
+    `a`.`src` AS `a_src`,
+    SUM(CAST(`b_c_per_a_dst`.`results` AS DECIMAL(38, 0))) AS `results`
+  FROM `edge` AS `a`
+  JOIN `b_c_per_a_dst` AS `b_c_per_a_dst`
+    ON `a`.`dst` = `b_c_per_a_dst`.`a_dst`
+  GROUP BY
+    `a`.`src`
+), `a_b_per_b_dst` AS (
+  SELECT
+    `b`.`dst` AS `b_dst`,
+    COUNT(*) AS `results`
+  FROM (
+    SELECT DISTINCT
+      `a`.`dst` AS `a_dst`
+    FROM `edge` AS `a`
+  ) AS `a`
+  JOIN `edge` AS `b`
+    ON `a`.`a_dst` = `b`.`src`
+  GROUP BY
+    `b`.`dst`
+), `bound_c_dst` AS (
+  SELECT
+    `c`.`dst` AS `c_dst`,
+    SUM(CAST(`a_b_per_b_dst`.`results` AS DECIMAL(38, 0))) AS `results`
+  FROM `a_b_per_b_dst` AS `a_b_per_b_dst`
+  JOIN `edge` AS `c`
+    ON `a_b_per_b_dst`.`b_dst` = `c`.`src`
+  GROUP BY
+    `c`.`dst`
+), `seeds_a_src` AS (
+  SELECT
+    `bound_a_src`.`a_src`
+  FROM `bound_a_src` AS `bound_a_src`
+  ORDER BY
+    `bound_a_src`.`results` DESC,
+    `bound_a_src`.`a_src` ASC NULLS LAST
+  LIMIT 8
+), `seeds_a_src_a_per_a_dst_a_src` AS (
+  SELECT
+    `a`.`dst` AS `a_dst`,
+    `seeds_a_src`.`a_src` AS `a_src`
+  FROM `seeds_a_src` AS `seeds_a_src`
+  JOIN `edge` AS `a`
+    ON `seeds_a_src`.`a_src` = `a`.`src`
+), `seeds_a_src_a_b_per_a_src_b_dst` AS (
+  SELECT
+    `seeds_a_src_a_per_a_dst_a_src`.`a_src` AS `a_src`,
+    `b`.`dst` AS `b_dst`,
+    COUNT(*) AS `results`
+  FROM `seeds_a_src_a_per_a_dst_a_src` AS `seeds_a_src_a_per_a_dst_a_src`
+  JOIN `edge` AS `b`
+    ON `seeds_a_src_a_per_a_dst_a_src`.`a_dst` = `b`.`src`
+  GROUP BY
+    `seeds_a_src_a_per_a_dst_a_src`.`a_src`,
+    `b`.`dst`
+), `seed_results` AS (
+  SELECT
+    `seeds_a_src_a_b_per_a_src_b_dst`.`a_src` AS `a_src`,
+    `c`.`dst` AS `c_dst`,
+    SUM(CAST(`seeds_a_src_a_b_per_a_src_b_dst`.`results` AS DECIMAL(38, 0))) AS `results`
+  FROM `seeds_a_src_a_b_per_a_src_b_dst` AS `seeds_a_src_a_b_per_a_src_b_dst`
+  JOIN `edge` AS `c`
+    ON `seeds_a_src_a_b_per_a_src_b_dst`.`b_dst` = `c`.`src`
+  GROUP BY
+    `seeds_a_src_a_b_per_a_src_b_dst`.`a_src`,
+    `c`.`dst`
+), `best_seed` AS (
+  SELECT
+    COALESCE(MAX(`seed_results`.`results`), 0) AS `results`
+  FROM `seed_results` AS `seed_results`
+), `survivors_a_src` AS (
+  SELECT
+    `bound_a_src`.`a_src`
+  FROM `bound_a_src` AS `bound_a_src`
+  CROSS JOIN `best_seed` AS `best_seed`
+  WHERE
+    `bound_a_src`.`results` > `best_seed`.`results`
+    AND NOT `bound_a_src`.`a_src` IN (
+      SELECT
+        `seeds_a_src`.`a_src`
+      FROM `seeds_a_src` AS `seeds_a_src`
+    )
+), `survivors_c_dst` AS (
+  SELECT
+    `bound_c_dst`.`c_dst`
+  FROM `bound_c_dst` AS `bound_c_dst`
+  CROSS JOIN `best_seed` AS `best_seed`
+  WHERE
+    `bound_c_dst`.`results` > `best_seed`.`results`
+), `survivors_a_src_a_per_a_dst_a_src` AS (
+  SELECT
+    `a`.`dst` AS `a_dst`,
+    `survivors_a_src`.`a_src` AS `a_src`
+  FROM `survivors_a_src` AS `survivors_a_src`
+  JOIN `edge` AS `a`
+    ON `survivors_a_src`.`a_src` = `a`.`src`
+), `survivors_a_src_a_b_per_a_src_b_dst` AS (
+  SELECT
+    `survivors_a_src_a_per_a_dst_a_src`.`a_src` AS `a_src`,
+    `b`.`dst` AS `b_dst`,
+    COUNT(*) AS `results`
+  FROM `survivors_a_src_a_per_a_dst_a_src` AS `survivors_a_src_a_per_a_dst_a_src`
+  JOIN `edge` AS `b`
+    ON `survivors_a_src_a_per_a_dst_a_src`.`a_dst` = `b`.`src`
+  GROUP BY
+    `survivors_a_src_a_per_a_dst_a_src`.`a_src`,
+    `b`.`dst`
+), `survivors_c_dst_c_per_b_dst_c_dst` AS (
+  SELECT
+    `c`.`src` AS `b_dst`,
+    `survivors_c_dst`.`c_dst` AS `c_dst`
+  FROM `survivors_c_dst` AS `survivors_c_dst`
+  JOIN `edge` AS `c`
+    ON `survivors_c_dst`.`c_dst` = `c`.`dst`
+), `survivor_results` AS (
+  SELECT
+    `survivors_a_src_a_b_per_a_src_b_dst`.`a_src` AS `a_src`,
+    `survivors_c_dst_c_per_b_dst_c_dst`.`c_dst` AS `c_dst`,
+    SUM(CAST(`survivors_a_src_a_b_per_a_src_b_dst`.`results` AS DECIMAL(38, 0))) AS `results`
+  FROM `survivors_a_src_a_b_per_a_src_b_dst` AS `survivors_a_src_a_b_per_a_src_b_dst`
+  JOIN `survivors_c_dst_c_per_b_dst_c_dst` AS `survivors_c_dst_c_per_b_dst_c_dst`
+    ON `survivors_a_src_a_b_per_a_src_b_dst`.`b_dst` = `survivors_c_dst_c_per_b_dst_c_dst`.`b_dst`
+  GROUP BY
+    `survivors_a_src_a_b_per_a_src_b_dst`.`a_src`,
+    `survivors_c_dst_c_per_b_dst_c_dst`.`c_dst`
+), `best_survivor` AS (
+  SELECT
+    COALESCE(MAX(`survivor_results`.`results`), 0) AS `results`
+  FROM `survivor_results` AS `survivor_results`
+)
+SELECT
+  GREATEST(`best_seed`.`results`, `best_survivor`.`results`) AS `results`
+FROM `best_seed` AS `best_seed`
+CROSS JOIN `best_survivor` AS `best_survivor`;

@@ -1,0 +1,113 @@
+-- the query
+SELECT count(*) FROM edge a JOIN edge b USING (src) JOIN edge c USING (src) WHERE a.dst < b.dst AND b.dst < c.dst;
+
+-- the count
+SELECT
+  COUNT(*) AS `results`
+FROM `edge` AS `a`
+JOIN `edge` AS `b`
+  ON `a`.`src` = `b`.`src`
+JOIN `edge` AS `c`
+  ON `a`.`src` = `c`.`src`
+WHERE
+  `a`.`dst` < `b`.`dst` AND `b`.`dst` < `c`.`dst`;
+
+-- {a} and {b} and {c}, boundary a.src
+WITH `per_boundary_value` AS (
+  SELECT
+    COUNT(*) AS `results`
+  FROM `edge` AS `a`
+  GROUP BY
+    `a`.`src`
+)
+SELECT
+  COALESCE(MAX(`results`), 0)
+FROM `per_boundary_value`;
+
+-- {a, b} and {b, c}, boundary a.src
+WITH `per_boundary_value` AS (
+  SELECT
+    COUNT(*) AS `results`
+  FROM `edge` AS `a`
+  JOIN `edge` AS `b`
+    ON `a`.`src` = `b`.`src`
+  WHERE
+    `a`.`dst` < `b`.`dst`
+  GROUP BY
+    `a`.`src`
+)
+SELECT
+  COALESCE(MAX(`results`), 0)
+FROM `per_boundary_value`;
+
+-- {a, c}, boundary a.src
+WITH `grouped_rows` AS (
+  SELECT
+    COUNT(*) AS `results`,
+    `a`.`src` AS `b0`,
+    `a`.`dst` AS `x0`,
+    `c`.`dst` AS `x1`
+  FROM `edge` AS `a`
+  JOIN `edge` AS `c`
+    ON `a`.`src` = `c`.`src`
+  GROUP BY
+    `a`.`src`,
+    `a`.`dst`,
+    `c`.`dst`
+), `intervals` AS (
+  SELECT
+    `b0`,
+    CAST(`x0` AS DECIMAL(38, 0)) + 1 AS `low`,
+    0 AS `low_phase`,
+    CAST(`x1` AS DECIMAL(38, 0)) - 1 AS `high`,
+    0 AS `high_phase`,
+    `results`
+  FROM `grouped_rows` AS `grouped_rows`
+), `steps` AS (
+  SELECT
+    `b0`,
+    `low` AS `place`,
+    `low_phase` AS `phase`,
+    0 AS `closing`,
+    `results` AS `change`
+  FROM `intervals` AS `intervals`
+  WHERE
+    `low` < `high` OR (
+      `low` = `high` AND `low_phase` <= `high_phase`
+    )
+  UNION ALL
+  SELECT
+    `b0`,
+    `high` AS `place`,
+    `high_phase` AS `phase`,
+    1 AS `closing`,
+    -`results` AS `change`
+  FROM `intervals` AS `intervals`
+  WHERE
+    `low` < `high` OR (
+      `low` = `high` AND `low_phase` <= `high_phase`
+    )
+), `changes` AS (
+  SELECT
+    `b0`,
+    `place`,
+    `phase`,
+    `closing`,
+    SUM(CAST(`change` AS DECIMAL(38, 0))) AS `change`
+  FROM `steps` AS `steps`
+  GROUP BY
+    `b0`,
+    `place`,
+    `phase`,
+    `closing`
+), `overlapping` AS (
+  SELECT
+    SUM(CAST(`change` AS DECIMAL(38, 0))) OVER (
+      PARTITION BY `b0`
+      ORDER BY `place` ASC NULLS LAST, `phase` ASC NULLS LAST, `closing` ASC NULLS LAST
+    ) AS `results`
+  FROM `changes` AS `changes`
+)
+SELECT
+  COALESCE(MAX(`results`), 0)
+FROM `overlapping` AS `overlapping`;

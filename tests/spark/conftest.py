@@ -1,0 +1,19 @@
+"""One Spark for all tests of this folder, which run in one process: tests/test_spark.py."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.spark import started
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """An application with two threads; Java 17 must be there."""
+    folder: Path = tmp_path_factory.mktemp("spark")
+    with started(folder) as session:
+        yield session
