@@ -26,6 +26,7 @@ DECLARE
   paid numeric := 0;
   this_ticket bigint;
   one jsonb;
+  key_types text[];
   failed boolean := false;
 BEGIN
   PERFORM sqlrs.check_call({edition}, asked, {least_epsilon});
@@ -105,11 +106,5 @@ SELECT
     END IF;
     paid := asked;
   END IF;
-{tell}  FOR one IN
-    SELECT told.value FROM jsonb_array_elements(told_rows) WITH ORDINALITY AS told (value, place) ORDER BY told.place
-  LOOP
-{outputs}
-    RETURN NEXT;
-  END LOOP;
-END
+{tell}{deliver}END
 $sqlrs$;

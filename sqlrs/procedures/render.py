@@ -25,7 +25,7 @@ DEFAULT_OWNER = "sqlrs_owner"
 # What analysts call beside the counts themselves.
 _FOR_ANALYSTS = frozenset({"budget", "history"})
 AnyDefinition = Definition | TableDefinition | UnitDefinition
-_QUOTES = ("$sqlrs$", "$measure$", "$groups$")
+_QUOTES = ("$sqlrs$", "$measure$", "$groups$", "$keys$", "$above$")
 
 
 @dataclass(frozen=True)
@@ -145,14 +145,14 @@ def _function(definition: AnyDefinition) -> Iterable[str]:
     if isinstance(definition, Definition):
         yield _quoted(_filled("count", **common, **_count_parts(definition)))
         return
-    if definition.keys is not None:
-        yield _filled("key_types", keys=SQL(definition.keys.sql(dialect="postgres")))
+    if definition.typed is not None:
+        yield _filled("key_types", keys=SQL(definition.typed.sql(dialect="postgres")))
     if isinstance(definition, TableDefinition):
         own = table_parts(definition)
     else:
         own = unit_parts(definition)
     yield _quoted(_filled("table", **common, **own))
-    if definition.keys is not None:
+    if definition.typed is not None:
         yield "DROP VIEW sqlrs.key_types;"
 
 

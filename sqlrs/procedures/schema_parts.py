@@ -52,6 +52,8 @@ _OTHERS = (
     "procedures/smooth_noise",
     "procedures/constant_noise",
     "procedures/table_noise",
+    "procedures/table_rows",
+    "procedures/table_above",
     "procedures/clipped_noise",
     "procedures/clipped_measure",
     "procedures/tell_clippings",

@@ -19,6 +19,7 @@ from sqlrs.errors import UsageError
 from sqlrs.ledger.base import Kind, check_name
 from sqlrs.mechanisms.vector_base import Summand
 from sqlrs.mechanisms.vector_constant import FixedBound
+from sqlrs.procedures.above_rows import Above
 from sqlrs.procedures.calls import Call
 from sqlrs.procedures.definition import (
     SMALLEST,
@@ -34,6 +35,7 @@ from sqlrs.procedures.shown_columns import (
     only_aggregation,
     public_alone,
     shown_columns,
+    shows_columns_alone,
 )
 from sqlrs.procedures.table_measure import key_columns, measured_rows, number_of_groups
 from sqlrs.procedures.trusted_parts import check_parts, read_tables
@@ -72,6 +74,7 @@ class TableDefinition:
     facts: str
     call: Call
     shown: tuple[Shown, ...]
+    above: Above | None
     keys: exp.Select | None
     groups: exp.Select
     max_groups: int
@@ -88,6 +91,11 @@ class TableDefinition:
         shared = f", epsilon shared by {len(self.bounds)}" if len(self.bounds) > 1 else ""
         twice = ", twice the sensitivity" if self.moves > 1 else ""
         return f"laplace noise{twice}{shared}"
+
+    @property
+    def typed(self) -> exp.Query | None:
+        """What PostgreSQL says the types of: the keys, or all columns of what stands above."""
+        return self.keys if self.above is None else self.above.over_no_rows(self.keys)
 
     @classmethod
     def of(
@@ -110,7 +118,10 @@ class TableDefinition:
         types = parameter_types(parameters)
         compiled = CompiledStatement.of(sql, catalog, settings, types)
         aggregation = only_aggregation(compiled)
-        shown = shown_columns(compiled.statement.above, aggregation)
+        query = compiled.statement.above
+        plain = shows_columns_alone(query)
+        shown = shown_columns(query, aggregation) if plain else ()
+        above = None if plain else Above.of(query, aggregation)
         summands = [compiled.asked[asked] for asked in aggregation.asked]
         check_parts(compiled, aggregation)
         _check(compiled.queries, summands)
@@ -130,9 +141,9 @@ class TableDefinition:
             canonical=compiled.canonical,
             tables=tables,
             facts=facts_of(sql, catalog, tables, declared_keys or {}),
-            # Of which types the keys are only PostgreSQL knows.
-            call=Call(types, tuple((s.name, "unknown" if s.is_key else "numeric") for s in shown)),
+            call=Call(types, _returned(shown, above)),
             shown=shown,
+            above=above,
             keys=key_columns(aggregation),
             groups=number_of_groups(aggregation),
             max_groups=settings.max_groups,
@@ -141,6 +152,13 @@ class TableDefinition:
             bounds=bounds,
             moves=2 if aggregation.domains and settings.neighbours == STRICT else 1,
         )
+
+
+def _returned(shown: Sequence[Shown], above: Above | None) -> tuple[tuple[str, str], ...]:
+    """The columns; of which types keys, and what stands above, are only PostgreSQL knows."""
+    if above is not None:
+        return tuple((name, "unknown") for name in above.names)
+    return tuple((one.name, "unknown" if one.is_key else "numeric") for one in shown)
 
 
 def _check(queries: Sequence[Query], measures: Sequence[tuple[Summand, ...]]) -> None:

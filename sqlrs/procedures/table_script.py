@@ -5,22 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from psycopg.sql import SQL, Composable, Identifier, Literal
+from sqlglot import exp
 
+from sqlrs.procedures.above_rows import Above, types_of
 from sqlrs.procedures.shown_columns import Shown
 from sqlrs.procedures.table_definition import FactoredBound, TableDefinition
 from sqlrs.templates import template
 from sqlrs.units import ROW
 
 _DIALECT = "postgres"
+_LARGEST = 2**63 - 1
 
 
 def table_parts(definition: TableDefinition) -> dict[str, Composable]:
     """What the template of a table needs beside what every function has."""
     first = 2 + len(definition.call.parameters)
-    shown = definition.shown
+    shown, above = definition.shown, definition.above
     shared = len(definition.bounds) * definition.moves
     return {
-        "returns": SQL(", ").join(map(returned_column, shown)),
+        "returns": SQL(", ").join(
+            map(returned_column, shown) if above is None else map(_of_its_type, above.names)
+        ),
         "columns": lines(f"  returned_{i} ALIAS FOR ${first + i};" for i, _ in enumerate(shown)),
         "groups": SQL(definition.groups.sql(dialect=_DIALECT, pretty=True)),
         "max_groups": Literal(definition.max_groups),
@@ -36,8 +41,38 @@ def table_parts(definition: TableDefinition) -> dict[str, Composable]:
         ),
         "journaled": SQL("jsonb_array_length(told_rows)"),
         "tell": SQL(""),
-        "outputs": lines(f"    returned_{i} := {shown_value(one)};" for i, one in enumerate(shown)),
+        "deliver": SQL(template("procedures/table_rows.sql")).format(
+            outputs=lines(f"    returned_{i} := {shown_value(one)};" for i, one in enumerate(shown))
+        )
+        if above is None
+        else _deliver(above, definition.keys),
     }
+
+
+def _deliver(above: Above, keys: exp.Select | None) -> Composable:
+    """The released rows as a relation in their own types, and what stands above it."""
+    columns = []
+    for name, one in above.columns:
+        if one.is_key:
+            columns.append(f"'(told.value -> 0 ->> {one.place})::' || key_types[{one.place + 1}]")
+        else:
+            value = f"(told.value -> 1 ->> {one.place})::numeric"
+            if one.counts:
+                # Noise has no end, and a number beyond it is none that anybody counted.
+                value = f"greatest(least({value}, {_LARGEST}), -{_LARGEST})::bigint"
+            else:
+                value = f"{value} * {one.unit:f}"
+            columns.append(f"'{value}'")
+        columns[-1] += f" || ' AS {name}'"
+    return SQL(template("procedures/table_above.sql")).format(
+        types=SQL(types_of(keys).sql(dialect=_DIALECT, pretty=True)),
+        columns=SQL("\n    || ', ' || ".join(columns)),
+        above=SQL(above.query.sql(dialect=_DIALECT, pretty=True)),
+    )
+
+
+def _of_its_type(name: str) -> Composable:
+    return SQL("{} sqlrs.key_types.{}%TYPE").format(Identifier(name), Identifier(name))
 
 
 def returned_column(one: Shown) -> Composable:

@@ -30,7 +30,9 @@ def unit_parts(definition: UnitDefinition) -> dict[str, Composable]:
         "noisy": SQL(template("procedures/clipped_noise.sql")).format(released=released),
         "journaled": _journaled(definition),
         "tell": SQL("" if definition.one_number else template("procedures/tell_clippings.sql")),
-        "outputs": lines(_outputs(definition)),
+        "deliver": SQL(template("procedures/table_rows.sql")).format(
+            outputs=lines(_outputs(definition))
+        ),
     }
 
 
