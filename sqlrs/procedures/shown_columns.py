@@ -63,7 +63,13 @@ def shows_columns_alone(above: exp.Query) -> bool:
 def shown_columns(above: exp.Query, aggregation: Aggregation) -> tuple[Shown, ...]:
     """The columns that the statement selects; what it does with them is refused."""
     if not shows_columns_alone(above):
-        raise more_than_columns()
+        raise refusal(
+            "unsupported",
+            "a function about units returns the keys and the aggregates of one GROUP BY as they "
+            "are",
+            hint="HAVING, ORDER BY, LIMIT, averages and arithmetic are done outside, on what it "
+            f"returns; or {ELSEWHERE}",
+        )
     shown = []
     for output in above.expressions:
         found = _COLUMN.fullmatch(output.unalias().name)

@@ -1,7 +1,8 @@
 """A statement with groups or sums -> all that one installed function is made of, or a refusal.
 
-The function returns a table of keys and noisy numbers. It is made where the query fixes its own
-sensitivity, so that one law, the discrete Laplace, serves all groups: docs/proofs/vector.md.
+The function returns a table of keys and noisy numbers, or of what stands above them. Where the
+query fixes its own sensitivity the noise is discrete Laplace; elsewhere it is polylaplace for one
+number and one Lomax vector for groups: docs/proofs/vector.md, docs/proofs/procedures.md.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from sqlrs.errors import UsageError
 from sqlrs.ledger.base import Kind, check_name
 from sqlrs.mechanisms.vector_base import Summand
 from sqlrs.mechanisms.vector_constant import FixedBound
+from sqlrs.noise import DEFAULT_SHAPE
 from sqlrs.procedures.above_rows import Above
 from sqlrs.procedures.calls import Call
 from sqlrs.procedures.definition import (
@@ -37,6 +39,7 @@ from sqlrs.procedures.shown_columns import (
     shown_columns,
     shows_columns_alone,
 )
+from sqlrs.procedures.smooth_terms import SmoothTerm
 from sqlrs.procedures.table_measure import key_columns, measured_rows, number_of_groups
 from sqlrs.procedures.trusted_parts import check_parts, read_tables
 from sqlrs.query import Query
@@ -52,7 +55,7 @@ from sqlrs.settings import STRICT, Settings
 class FactoredBound:
     """``factor`` times the last value of a program over the named public values, plus a constant.
 
-    Each of ``values`` is the product of the public values at its places, from 1 on.
+    Each of ``values`` is the product of the measured values at its places, from 1 on.
     """
 
     constant: int
@@ -79,8 +82,8 @@ class TableDefinition:
     groups: exp.Select
     max_groups: int
     measure: exp.Select
-    public: tuple[exp.Expr, ...]
-    bounds: tuple[tuple[FactoredBound, ...], ...]
+    bound_values: tuple[exp.Expr, ...]
+    bounds: tuple[tuple[FactoredBound, ...] | tuple[SmoothTerm, ...], ...]
     moves: int
     shape = 0
     least_epsilon = SMALLEST
@@ -90,7 +93,19 @@ class TableDefinition:
         """The noise, in words that do not depend on the epsilon of a call."""
         shared = f", epsilon shared by {len(self.bounds)}" if len(self.bounds) > 1 else ""
         twice = ", twice the sensitivity" if self.moves > 1 else ""
-        return f"laplace noise{twice}{shared}"
+        smooth = "lomax" if self.grouped else f"polylaplace of shape {DEFAULT_SHAPE}"
+        kinds = [smooth if self.is_smooth(one) else "laplace" for one in self.bounds]
+        return f"{' and '.join(dict.fromkeys(kinds))} noise{twice}{shared}"
+
+    @property
+    def grouped(self) -> bool:
+        """Whether it has keys."""
+        return self.keys is not None
+
+    @staticmethod
+    def is_smooth(bounds: Sequence[FactoredBound | SmoothTerm]) -> bool:
+        """Whether the sensitivity of a measure follows the data."""
+        return any(isinstance(one, SmoothTerm) for one in bounds)
 
     @property
     def typed(self) -> exp.Query | None:
@@ -126,12 +141,9 @@ class TableDefinition:
         check_parts(compiled, aggregation)
         _check(compiled.queries, summands)
         tables = read_tables(compiled, catalog)
-        public: list[exp.Expr] = []
+        bound_values: list[exp.Expr] = []
         with bounded_analysis():
-            bounds = tuple(
-                tuple(_bound(one, public, settings.plan) for one in terms if one.private)
-                for terms in summands
-            )
+            bounds = tuple(_bounds(terms, bound_values, settings.plan) for terms in summands)
             measure = measured_rows(aggregation, compiled.asked, settings.plan)
         return cls(
             name=name,
@@ -148,7 +160,7 @@ class TableDefinition:
             groups=number_of_groups(aggregation),
             max_groups=settings.max_groups,
             measure=measure,
-            public=tuple(public),
+            bound_values=tuple(bound_values),
             bounds=bounds,
             moves=2 if aggregation.domains and settings.neighbours == STRICT else 1,
         )
@@ -162,25 +174,25 @@ def _returned(shown: Sequence[Shown], above: Above | None) -> tuple[tuple[str, s
 
 
 def _check(queries: Sequence[Query], measures: Sequence[tuple[Summand, ...]]) -> None:
-    """Refuse what a function cannot protect, or has no noise for."""
+    """Refuse what a function cannot protect, or needs no noise for."""
     if units := sorted({unit for query in queries for unit in query.large_units}):
         raise UsageError(
             f"a function inside the database protects single rows, not {', '.join(units)}",
             hint=ELSEWHERE,
         )
     for terms in measures:
-        private = [one for one in terms if one.private]
-        if not private:
+        if not any(one.private for one in terms):
             raise public_alone()
-        with bounded_analysis():
-            constant = all_constant(one.residuals for one in private)
-        if not constant:
-            raise refusal(
-                "unsupported",
-                "how much one row can change depends on the data, and a function has noise for "
-                "groups and sums only where the query alone fixes it",
-                hint=f"{ELSEWHERE}; or join only along keys of the other tables",
-            )
+
+
+def _bounds(
+    terms: Sequence[Summand], measured: list[exp.Expr], plan: str
+) -> tuple[FactoredBound, ...] | tuple[SmoothTerm, ...]:
+    """The bound of each term that a private row takes part in."""
+    private = [one for one in terms if one.private]
+    if all_constant(one.residuals for one in private):
+        return tuple(_bound(one, measured, plan) for one in private)
+    return tuple(SmoothTerm.of(one, measured, plan) for one in private)
 
 
 def _bound(summand: Summand, public: list[exp.Expr], plan: str) -> FactoredBound:
