@@ -39,5 +39,5 @@ def test_the_work_for_each_value_of_a_list_is_small() -> None:
     calls(10)
     few, more, most = map(calls, (100, 300, 700))
     each = (more - few) / 200
-    assert each < 500
+    assert each < 200
     assert (most - more) / 400 == pytest.approx(each, rel=0.1)
