@@ -329,7 +329,7 @@ class Started:
         self.closed.set()
 
 
-def test_each_that_was_started_ahead_is_handed_out_once() -> None:
+def test_each_that_was_started_ahead_has_one_user_at_a_time() -> None:
     made: list[Started] = []
 
     def start() -> Started:
@@ -344,6 +344,13 @@ def test_each_that_was_started_ahead_is_handed_out_once() -> None:
     assert made == [one, other]
     ahead.put_away(one)
     assert one.closed.wait(10)
+    # What comes back clean goes out again, to one at a time; beside one that waits it is ended.
+    ahead.give_back(other)
+    spare = Started()
+    ahead.give_back(spare)
+    assert spare.closed.wait(10)
+    assert ahead.take() is other
+    assert not other.closed.is_set()
     third = ahead.take()
     assert third not in (one, other)
     assert not third.closed.is_set()

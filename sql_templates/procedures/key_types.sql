@@ -1,3 +1,3 @@
--- PostgreSQL says of which types the keys are: the function returns them as they are.
+-- PostgreSQL says of which types the keys are, or all columns of what stands above: the function returns them.
 CREATE VIEW sqlrs.key_types AS
 {keys};

@@ -18,14 +18,22 @@ DECLARE
   charged record;
   group_count numeric;
   measured jsonb;
-  public_values numeric[];
+  bound_values numeric[];
   bounds numeric[];
+  own_epsilon numeric;
+  ratio numeric;
+  sensitivity record;
+  places integer;
+  total numeric;
+  total_places integer;
+  noises numeric[] := ARRAY[]::numeric[];
   told_rows jsonb;
   told_clippings jsonb;
   clipped record;
   paid numeric := 0;
   this_ticket bigint;
   one jsonb;
+  key_types text[];
   failed boolean := false;
 BEGIN
   PERFORM sqlrs.check_call({edition}, asked, {least_epsilon});
@@ -61,18 +69,18 @@ BEGIN
       RAISE EXCEPTION 'there are more than % groups', {max_groups}
       USING ERRCODE = '54000', HINT = 'nothing was charged; the data owner raises max_groups or narrows the keys';
     END IF;
-    charged := sqlrs.spend(caller, this_dataset, {name}, asked);
+{check_work}    charged := sqlrs.spend(caller, this_dataset, {name}, asked);
     -- From here on every failure is one error, raised at one place, whatever the data did.
     BEGIN
-      -- All numbers and what the bounds need of public tables: one statement, one snapshot, in it the catalog again.
+      -- All numbers and what the bounds need: one statement, one snapshot, and in it the catalog once more.
       EXECUTE $measure$
 SELECT
   (
     {measure}
   ),
-  ARRAY[{public}]::numeric[],
+  ARRAY[{bound_values}]::numeric[],
   sqlrs.changed({facts_at})
-    $measure$ INTO STRICT measured, public_values, changed USING {arguments}facts;
+    $measure$ INTO STRICT measured, bound_values, changed USING {arguments}facts;
       IF (changed = '') IS NOT TRUE OR (jsonb_array_length({rows}) <= {max_groups}) IS NOT TRUE THEN
         RAISE EXCEPTION 'a table has changed since the charge';
       END IF;
@@ -105,11 +113,5 @@ SELECT
     END IF;
     paid := asked;
   END IF;
-{tell}  FOR one IN
-    SELECT told.value FROM jsonb_array_elements(told_rows) WITH ORDINALITY AS told (value, place) ORDER BY told.place
-  LOOP
-{outputs}
-    RETURN NEXT;
-  END LOOP;
-END
+{tell}{deliver}END
 $sqlrs$;

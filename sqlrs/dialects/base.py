@@ -68,6 +68,8 @@ class Dialect:
 
     runs_above: ClassVar[bool] = False
     """Whether what stands above the cuts, which runs in DuckDB, is read there as it is written."""
+    keeps_settings: ClassVar[bool] = False
+    """Whether every snapshot of an engine has the settings with which the engine was opened."""
     names_calls: ClassVar[bool] = False
     """Whether an output without an alias is called by its function alone: count, not count(*)."""
 

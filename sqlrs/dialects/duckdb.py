@@ -23,6 +23,7 @@ class DuckDB(Dialect):
     symbols = frozenset({"==", "//"})
     nulls_equal_in_rows = True
     runs_above = True
+    keeps_settings = True
 
     def whole_number_type(self) -> exp.DataType:
         """128 bits, in which it also sums."""

@@ -40,10 +40,11 @@ from sqlrs.sql.write import statement_of
 # Functions of the schema that are no query; tests compare the list with what is installed.
 RESERVED_NAMES = frozenset(
     """
-    await_durable budget can_change changed check_call choose_threshold clipped_numbers coefficients
-    counter exponential_coin fold grant_budget grow history horizon integer_below laplace
-    negative_exponential noise random_word recorded_units restore_spent smoothness_ratio spend
-    spent_units table_facts turning_point weights whole_power
+    await_durable budget can_change changed check_call check_work choose_threshold clipped_numbers
+    coefficients counter exponential_coin fold grant_budget grow growth history horizon
+    integer_below laplace log_series lomax lomax_pull minus_logarithm negative_exponential noise
+    random_word recorded_units restore_spent smoothness_ratio spend spent_units table_facts
+    turning_point weights whole_power
     """.split()  # noqa: SIM905 - so many words are best read as text
 )
 
@@ -135,7 +136,7 @@ class Definition:
             shape=0 if constant else shape,
             repeats=repeats,
             canonical=plain(residuals.of(residuals.query.everything)).sql(dialect="postgres"),
-            least_epsilon=SMALLEST if constant else _least_epsilon(recursion, programs, shape),
+            least_epsilon=SMALLEST if constant else least_epsilon(recursion, programs, shape),
             tables=tables,
             facts=facts_of(sql, catalog, tables, declared_keys or {}),
             measure=measure,
@@ -230,11 +231,15 @@ def _tables(residuals: Residuals) -> tuple[Table, ...]:
     return tuple(dict.fromkeys(atom.table for atom in residuals.query.atoms))
 
 
-def _least_epsilon(recursion: Recursion, programs: Programs, shape: int) -> Decimal:
-    """The least epsilon, to two digits, whose lattice of distances is small enough to walk."""
-
+def work_at_each_distance(recursion: Recursion, programs: Programs) -> int:
+    """Additions of a fold for one of its distances."""
     once = sum(step.cost + 2 * len(recursion.coordinates) for step in recursion.steps)
-    once += len(programs.monomials)
+    return once + len(programs.monomials)
+
+
+def least_epsilon(recursion: Recursion, programs: Programs, shape: int) -> Decimal:
+    """The least epsilon, to two digits, whose lattice of distances is small enough to walk."""
+    once = work_at_each_distance(recursion, programs)
 
     def fits(epsilon: Decimal) -> bool:
         weights = PolyLaplace(epsilon, shape).weights

@@ -13,7 +13,7 @@ from sqlrs.procedures.calls import Call
 from sqlrs.procedures.definition import RESERVED_NAMES, Definition
 from sqlrs.procedures.schema_parts import MIGRATIONS, OBJECTS, edition
 from sqlrs.procedures.table_definition import TableDefinition
-from sqlrs.procedures.table_script import table_parts
+from sqlrs.procedures.table_script import integers, table_parts
 from sqlrs.procedures.unit_definition import UnitDefinition
 from sqlrs.procedures.unit_script import unit_parts
 from sqlrs.refusals import refusal
@@ -25,7 +25,7 @@ DEFAULT_OWNER = "sqlrs_owner"
 # What analysts call beside the counts themselves.
 _FOR_ANALYSTS = frozenset({"budget", "history"})
 AnyDefinition = Definition | TableDefinition | UnitDefinition
-_QUOTES = ("$sqlrs$", "$measure$", "$groups$")
+_QUOTES = ("$sqlrs$", "$measure$", "$groups$", "$keys$", "$above$")
 
 
 @dataclass(frozen=True)
@@ -145,14 +145,14 @@ def _function(definition: AnyDefinition) -> Iterable[str]:
     if isinstance(definition, Definition):
         yield _quoted(_filled("count", **common, **_count_parts(definition)))
         return
-    if definition.keys is not None:
-        yield _filled("key_types", keys=SQL(definition.keys.sql(dialect="postgres")))
+    if definition.typed is not None:
+        yield _filled("key_types", keys=SQL(definition.typed.sql(dialect="postgres")))
     if isinstance(definition, TableDefinition):
         own = table_parts(definition)
     else:
         own = unit_parts(definition)
     yield _quoted(_filled("table", **common, **own))
-    if definition.keys is not None:
+    if definition.typed is not None:
         yield "DROP VIEW sqlrs.key_types;"
 
 
@@ -162,7 +162,7 @@ def _count_parts(definition: Definition) -> dict[str, Composable]:
     if definition.constant:
         noisy = _part(
             "constant_noise",
-            answers=_array(programs.answers),
+            answers=integers(programs.answers),
             length=Literal(len(programs.answers)),
             last=Literal(len(definition.values) + 1),
             values=values,
@@ -171,12 +171,12 @@ def _count_parts(definition: Definition) -> dict[str, Composable]:
         noisy = _part(
             "smooth_noise",
             shape=Literal(definition.shape),
-            steps=_array(programs.steps),
-            starts=_array(programs.starts),
-            answers=_array(programs.answers),
-            monomials=_array(programs.monomials),
-            ceilings=_array(programs.ceilings),
-            degrees=_array(programs.degrees),
+            steps=integers(programs.steps),
+            starts=integers(programs.starts),
+            answers=integers(programs.answers),
+            monomials=integers(programs.monomials),
+            ceilings=integers(programs.ceilings),
+            degrees=integers(programs.degrees),
             values=values,
         )
     return {"noisy": noisy}
@@ -233,11 +233,6 @@ def _budgets(definition: AnyDefinition, grants: Grants) -> Iterable[str]:
             yield _filled(
                 "set_budget", kind=Literal(str(kind)), name=Literal(name), cap=Literal(cap)
             )
-
-
-def _array(numbers: Iterable[int]) -> Composable:
-    listed = SQL(", ").join(map(Literal, numbers))
-    return SQL("ARRAY[{}]::integer[]").format(listed)
 
 
 def _texts(texts: Iterable[str]) -> Composable:

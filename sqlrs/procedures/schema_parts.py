@@ -41,6 +41,12 @@ OBJECTS = (
     "negative_exponential",
     "choose_threshold",
     "clipped_numbers",
+    "log_series",
+    "minus_logarithm",
+    "growth",
+    "lomax_pull",
+    "lomax",
+    "check_work",
 )
 # Further texts that functions are made of.
 _OTHERS = (
@@ -52,6 +58,12 @@ _OTHERS = (
     "procedures/smooth_noise",
     "procedures/constant_noise",
     "procedures/table_noise",
+    "procedures/vector_check",
+    "procedures/vector_noise",
+    "procedures/vector_smooth",
+    "procedures/vector_term",
+    "procedures/table_rows",
+    "procedures/table_above",
     "procedures/clipped_noise",
     "procedures/clipped_measure",
     "procedures/tell_clippings",

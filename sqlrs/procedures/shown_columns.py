@@ -1,8 +1,9 @@
-"""A statement -> the columns that an installed function shows; what stands above is refused."""
+"""A statement -> the keys and aggregates that an installed function shows."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -29,6 +30,7 @@ class Shown:
     name: str
     place: int
     unit: Decimal | None = None
+    counts: bool = False
 
     @property
     def is_key(self) -> bool:
@@ -42,34 +44,59 @@ def only_aggregation(compiled: CompiledStatement) -> Aggregation:
     if not statement.aggregations:
         raise public_alone()
     if len(statement.aggregations) != 1 or statement.public:
-        raise _more_than_columns()
+        raise more_than_columns()
     return statement.aggregations[0]
+
+
+def shows_columns_alone(above: exp.Query) -> bool:
+    """Whether the statement selects keys and aggregates as they are."""
+    return (
+        isinstance(above, exp.Select)
+        and not any(above.args.get(clause) for clause in _CLAUSES)
+        and all(
+            isinstance(one.unalias(), exp.Column) and _COLUMN.fullmatch(one.unalias().name)
+            for one in above.expressions
+        )
+    )
 
 
 def shown_columns(above: exp.Query, aggregation: Aggregation) -> tuple[Shown, ...]:
     """The columns that the statement selects; what it does with them is refused."""
-    if not isinstance(above, exp.Select) or any(above.args.get(c) for c in _CLAUSES):
-        raise _more_than_columns()
+    if not shows_columns_alone(above):
+        raise refusal(
+            "unsupported",
+            "a function about units returns the keys and the aggregates of one GROUP BY as they "
+            "are",
+            hint="HAVING, ORDER BY, LIMIT, averages and arithmetic are done outside, on what it "
+            f"returns; or {ELSEWHERE}",
+        )
     shown = []
     for output in above.expressions:
-        column = output.unalias()
-        found = _COLUMN.fullmatch(column.name) if isinstance(column, exp.Column) else None
-        if found is None:
-            raise _more_than_columns()
+        found = _COLUMN.fullmatch(output.unalias().name)
+        assert found is not None
         place = int(found[2])
         if found[1] == "k":
             shown.append(Shown(output.output_name, place))
         else:
-            measure = aggregation.columns[place]
-            unit = _unit(aggregation.measures[measure])
-            shown.append(Shown(output.output_name, measure, unit))
-    names = [one.name for one in shown]
+            shown.append(shown_measure(output.output_name, place, aggregation))
+    check_names([one.name for one in shown])
+    return tuple(shown)
+
+
+def shown_measure(name: str, place: int, aggregation: Aggregation) -> Shown:
+    """An aggregate of the text, by the measure that it is."""
+    measure = aggregation.columns[place]
+    own = aggregation.measures[measure]
+    return Shown(name, measure, _unit(own), counts=own.is_count)
+
+
+def check_names(names: Sequence[str]) -> None:
+    """Refuse names that the columns of a function cannot have."""
     if len(set(names)) != len(names) or any(map(_OWN_NAME.fullmatch, names)) or not all(names):
         raise UsageError(
             "the columns of a function have names of their own",
             hint="give each another alias, not epsilon and not p1, p2, …",
         )
-    return tuple(shown)
 
 
 def public_alone() -> UsageError:
@@ -80,12 +107,12 @@ def public_alone() -> UsageError:
     )
 
 
-def _more_than_columns() -> Exception:
+def more_than_columns() -> Exception:
+    """What is said of more than one GROUP BY, and of what a function has no way to do with it."""
     return refusal(
         "unsupported",
-        "a function returns the keys and the aggregates of one GROUP BY as they are",
-        hint="HAVING, ORDER BY, LIMIT, averages and arithmetic are done outside, on what it "
-        f"returns; or {ELSEWHERE}",
+        "a function returns the keys and the aggregates of one GROUP BY",
+        hint=f"what is done with several, or around it, is done outside; or {ELSEWHERE}",
     )
 
 

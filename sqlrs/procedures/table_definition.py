@@ -1,7 +1,8 @@
 """A statement with groups or sums -> all that one installed function is made of, or a refusal.
 
-The function returns a table of keys and noisy numbers. It is made where the query fixes its own
-sensitivity, so that one law, the discrete Laplace, serves all groups: docs/proofs/vector.md.
+The function returns a table of keys and noisy numbers, or of what stands above them. Where the
+query fixes its own sensitivity the noise is discrete Laplace; elsewhere it is polylaplace for one
+number and one Lomax vector for groups: docs/proofs/vector.md, docs/proofs/procedures.md.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from sqlrs.errors import UsageError
 from sqlrs.ledger.base import Kind, check_name
 from sqlrs.mechanisms.vector_base import Summand
 from sqlrs.mechanisms.vector_constant import FixedBound
+from sqlrs.noise import DEFAULT_SHAPE
+from sqlrs.procedures.above_rows import Above
 from sqlrs.procedures.calls import Call
 from sqlrs.procedures.definition import (
     SMALLEST,
@@ -34,7 +37,9 @@ from sqlrs.procedures.shown_columns import (
     only_aggregation,
     public_alone,
     shown_columns,
+    shows_columns_alone,
 )
+from sqlrs.procedures.smooth_terms import SmoothTerm
 from sqlrs.procedures.table_measure import key_columns, measured_rows, number_of_groups
 from sqlrs.procedures.trusted_parts import check_parts, read_tables
 from sqlrs.query import Query
@@ -50,7 +55,7 @@ from sqlrs.settings import STRICT, Settings
 class FactoredBound:
     """``factor`` times the last value of a program over the named public values, plus a constant.
 
-    Each of ``values`` is the product of the public values at its places, from 1 on.
+    Each of ``values`` is the product of the measured values at its places, from 1 on.
     """
 
     constant: int
@@ -72,12 +77,13 @@ class TableDefinition:
     facts: str
     call: Call
     shown: tuple[Shown, ...]
+    above: Above | None
     keys: exp.Select | None
     groups: exp.Select
     max_groups: int
     measure: exp.Select
-    public: tuple[exp.Expr, ...]
-    bounds: tuple[tuple[FactoredBound, ...], ...]
+    bound_values: tuple[exp.Expr, ...]
+    bounds: tuple[tuple[FactoredBound, ...] | tuple[SmoothTerm, ...], ...]
     moves: int
     shape = 0
     least_epsilon = SMALLEST
@@ -87,7 +93,24 @@ class TableDefinition:
         """The noise, in words that do not depend on the epsilon of a call."""
         shared = f", epsilon shared by {len(self.bounds)}" if len(self.bounds) > 1 else ""
         twice = ", twice the sensitivity" if self.moves > 1 else ""
-        return f"laplace noise{twice}{shared}"
+        smooth = "lomax" if self.grouped else f"polylaplace of shape {DEFAULT_SHAPE}"
+        kinds = [smooth if self.is_smooth(one) else "laplace" for one in self.bounds]
+        return f"{' and '.join(dict.fromkeys(kinds))} noise{twice}{shared}"
+
+    @property
+    def grouped(self) -> bool:
+        """Whether it has keys."""
+        return self.keys is not None
+
+    @staticmethod
+    def is_smooth(bounds: Sequence[FactoredBound | SmoothTerm]) -> bool:
+        """Whether the sensitivity of a measure follows the data."""
+        return any(isinstance(one, SmoothTerm) for one in bounds)
+
+    @property
+    def typed(self) -> exp.Query | None:
+        """What PostgreSQL says the types of: the keys, or all columns of what stands above."""
+        return self.keys if self.above is None else self.above.over_no_rows(self.keys)
 
     @classmethod
     def of(
@@ -110,17 +133,17 @@ class TableDefinition:
         types = parameter_types(parameters)
         compiled = CompiledStatement.of(sql, catalog, settings, types)
         aggregation = only_aggregation(compiled)
-        shown = shown_columns(compiled.statement.above, aggregation)
+        query = compiled.statement.above
+        plain = shows_columns_alone(query)
+        shown = shown_columns(query, aggregation) if plain else ()
+        above = None if plain else Above.of(query, aggregation)
         summands = [compiled.asked[asked] for asked in aggregation.asked]
         check_parts(compiled, aggregation)
         _check(compiled.queries, summands)
         tables = read_tables(compiled, catalog)
-        public: list[exp.Expr] = []
+        bound_values: list[exp.Expr] = []
         with bounded_analysis():
-            bounds = tuple(
-                tuple(_bound(one, public, settings.plan) for one in terms if one.private)
-                for terms in summands
-            )
+            bounds = tuple(_bounds(terms, bound_values, settings.plan) for terms in summands)
             measure = measured_rows(aggregation, compiled.asked, settings.plan)
         return cls(
             name=name,
@@ -130,39 +153,46 @@ class TableDefinition:
             canonical=compiled.canonical,
             tables=tables,
             facts=facts_of(sql, catalog, tables, declared_keys or {}),
-            # Of which types the keys are only PostgreSQL knows.
-            call=Call(types, tuple((s.name, "unknown" if s.is_key else "numeric") for s in shown)),
+            call=Call(types, _returned(shown, above)),
             shown=shown,
+            above=above,
             keys=key_columns(aggregation),
             groups=number_of_groups(aggregation),
             max_groups=settings.max_groups,
             measure=measure,
-            public=tuple(public),
+            bound_values=tuple(bound_values),
             bounds=bounds,
             moves=2 if aggregation.domains and settings.neighbours == STRICT else 1,
         )
 
 
+def _returned(shown: Sequence[Shown], above: Above | None) -> tuple[tuple[str, str], ...]:
+    """The columns; of which types keys, and what stands above, are only PostgreSQL knows."""
+    if above is not None:
+        return tuple((name, "unknown") for name in above.names)
+    return tuple((one.name, "unknown" if one.is_key else "numeric") for one in shown)
+
+
 def _check(queries: Sequence[Query], measures: Sequence[tuple[Summand, ...]]) -> None:
-    """Refuse what a function cannot protect, or has no noise for."""
+    """Refuse what a function cannot protect, or needs no noise for."""
     if units := sorted({unit for query in queries for unit in query.large_units}):
         raise UsageError(
             f"a function inside the database protects single rows, not {', '.join(units)}",
             hint=ELSEWHERE,
         )
     for terms in measures:
-        private = [one for one in terms if one.private]
-        if not private:
+        if not any(one.private for one in terms):
             raise public_alone()
-        with bounded_analysis():
-            constant = all_constant(one.residuals for one in private)
-        if not constant:
-            raise refusal(
-                "unsupported",
-                "how much one row can change depends on the data, and a function has noise for "
-                "groups and sums only where the query alone fixes it",
-                hint=f"{ELSEWHERE}; or join only along keys of the other tables",
-            )
+
+
+def _bounds(
+    terms: Sequence[Summand], measured: list[exp.Expr], plan: str
+) -> tuple[FactoredBound, ...] | tuple[SmoothTerm, ...]:
+    """The bound of each term that a private row takes part in."""
+    private = [one for one in terms if one.private]
+    if all_constant(one.residuals for one in private):
+        return tuple(_bound(one, measured, plan) for one in private)
+    return tuple(SmoothTerm.of(one, measured, plan) for one in private)
 
 
 def _bound(summand: Summand, public: list[exp.Expr], plan: str) -> FactoredBound:

@@ -75,6 +75,11 @@ class UnitDefinition:
     least_epsilon = SMALLEST
 
     @property
+    def typed(self) -> exp.Select | None:
+        """What PostgreSQL says the types of."""
+        return self.keys
+
+    @property
     def one_number(self) -> bool:
         """Whether it returns a number with its threshold, not a table of the analyst's columns."""
         return self.keys is None and len(self.shown) == 1

@@ -26,11 +26,14 @@ def unit_parts(definition: UnitDefinition) -> dict[str, Composable]:
         "groups": SQL(definition.groups.sql(dialect=_DIALECT, pretty=True)),
         "max_groups": Literal(definition.max_groups),
         "rows": SQL("measured -> 0"),
-        "public": SQL(""),
+        "bound_values": SQL(""),
+        "check_work": SQL(""),
         "noisy": SQL(template("procedures/clipped_noise.sql")).format(released=released),
         "journaled": _journaled(definition),
         "tell": SQL("" if definition.one_number else template("procedures/tell_clippings.sql")),
-        "outputs": lines(_outputs(definition)),
+        "deliver": SQL(template("procedures/table_rows.sql")).format(
+            outputs=lines(_outputs(definition))
+        ),
     }
 
 

@@ -12,6 +12,7 @@ import pytest
 import sqlglot
 from sqlglot import exp
 
+from sqlrs.engines import released
 from sqlrs.engines.released import (
     Layout,
     ReleasedDatabase,
@@ -191,3 +192,31 @@ def test_recorded_numbers_of_other_types_are_shown_all_the_same() -> None:
     cuts = (Aggregation("r", (KeyDomain((0,), None, ""),), (Measure(()),), (0,)),)
     above = AfterRelease(statement, cuts, (), ReleasedDatabase(Layout.of([today])))
     assert above.run([recorded]).rows == (("A", 3),)
+
+
+def test_the_next_user_of_a_database_finds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same connection is handed out again after a clean end, and never after a failure."""
+    handed: list[object] = []
+    take = released._AHEAD.take
+
+    def noted() -> object:
+        handed.append(take())
+        return handed[-1]
+
+    monkeypatch.setattr(released._AHEAD, "take", noted)
+    count = query("SELECT count(*) FROM released_0")
+    afterwards(count, [WARDS])
+    first = ReleasedDatabase(Layout.of([WARDS]))
+    assert first.run(count).rows == ((0,),)
+    first.fill([WARDS])
+    first.close()
+    first.close()
+    other = ReleasedRelation("other", (("x", "INTEGER"),))
+    second = ReleasedDatabase(Layout.of([other]))
+    assert handed[-1] is handed[-2]
+    with pytest.raises(QueryRefused, match="released_0"):
+        second.run(count)
+    second.close()
+    third = ReleasedDatabase(Layout.of([other]))
+    assert handed[-1] is not handed[-2]
+    third.close()
