@@ -58,7 +58,7 @@ RESULTS = ROOT / "benchmarks" / "results"
 RESULT, RESULT_END = r"<!-- (?!end)(\w+) -->\n\n", "<!-- end -->"
 TITLE = re.compile(r'title="([^"]+)"')
 # Options of other programs that the pages name.
-FOREIGN = {"--hypothesis-profile", "--into", "--require-hashes"}
+FOREIGN = {"--explain", "--hypothesis-profile", "--into", "--require-hashes"}
 
 
 def _name(page: Path) -> str:
