@@ -1,4 +1,23 @@
-"""sqlrs: counting queries with joins under differential privacy, inside the database."""
+"""Counting queries with joins under differential privacy, inside the database that holds the data.
+
+Open the data, say what is public, ask:
+
+    import sqlrs
+
+    db = sqlrs.connect(tables={"visit": "visits.csv"}, keys={"visit": ["id"]})
+    answer = db.count("SELECT count(*) FROM visit a JOIN visit b USING (patient)", epsilon=1)
+    print(f"about {answer:,}")
+
+``connect`` opens files, folders, data frames, DuckDB and PostgreSQL, and returns a ``Database``:
+
+    count        one private number, an ``Answer``
+    query        groups, sums and averages, a ``TableAnswer``
+    explain      what would run and which error to expect; free, reads no private row
+    sensitivity  for the owner's eyes: not private
+
+Whatever goes wrong is a ``SqlrsError``: ``UsageError``, ``QueryRefused``, ``BudgetExhausted``,
+``EngineFailed`` or ``Interrupted``. In a notebook, ``%load_ext sqlrs.notebook`` gives ``%%sqlrs``.
+"""
 
 from __future__ import annotations
 

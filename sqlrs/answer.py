@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
+from html import escape
 from typing import Any
 
 from sqlrs.units import ROW
@@ -86,6 +87,35 @@ class Answer:
     repeated: bool = field(default=False, compare=False)
     protects: str = ROW
     clipping: Clipping | None = None
+
+    def __int__(self) -> int:
+        return self.value
+
+    def __float__(self) -> float:
+        return float(self.value)
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+    def __format__(self, how: str) -> str:
+        """The number, formatted as an integer is: ``f"{answer:,}"``."""
+        return format(self.value, how)
+
+    def _repr_html_(self) -> str:
+        """The answer as a notebook shows it: the number, its interval, its price."""
+        bars = self.error_bars
+        interval = (
+            f" <span>between {bars.low:,} and {bars.high:,} with probability "
+            f"{float(bars.coverage):.0%}</span>"
+            if bars is not None
+            else ""
+        )
+        cost = [f"ε = {self.epsilon:f}", self.mechanism, "repeated" if self.repeated else ""]
+        below = [", ".join(part for part in cost if part), *self.notes]
+        return (
+            f"<div><b>{self.value:,}</b>{interval}<br>"
+            f"<small>{'<br>'.join(escape(line) for line in below)}</small></div>"
+        )
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from html import escape
 from typing import ClassVar
 
 
@@ -60,6 +61,28 @@ class SqlrsError(Exception):
         if self.hint:
             lines.append(f"hint: {self.hint}")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """The report as a notebook shows it, the offending text underlined."""
+        parts = [f"<b>{escape(self.code)}</b>: {escape(self.message)}"]
+        if self.span is not None and self.text is not None:
+            before, place, after = (
+                escape(self.text[slice(*ends)])
+                for ends in (
+                    (None, self.span.start),
+                    (self.span.start, self.span.end),
+                    (self.span.end, None),
+                )
+            )
+            mark = '<u style="text-decoration: underline wavy #cf222e">'
+            parts.append(f"<pre>{before}{mark}{place or ' '}</u>{after}</pre>")
+        if self.hint:
+            parts.append(f"<i>hint: {escape(self.hint)}</i>")
+        return f"<div>{'<br>'.join(parts)}</div>"
+
+    def _render_traceback_(self) -> list[str]:
+        """What IPython shows instead of a traceback: a refusal says itself what to do."""
+        return [self.describe()]
 
 
 class UsageError(SqlrsError):

@@ -66,6 +66,16 @@ class TableAnswer:
         columns = list(zip(*self.rows, strict=True)) or [()] * len(self.columns)
         return pyarrow.table([pyarrow.array(one) for one in columns], names=list(self.names))
 
+    def to_polars(self) -> Any:
+        """The rows as a polars.DataFrame."""
+        return _library("polars").DataFrame(
+            list(self.rows), schema=list(self.names), orient="row", infer_schema_length=None
+        )
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """What makes ``pyarrow.table(answer)`` and ``polars.DataFrame(answer)`` work."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
     def to_json(self) -> str:
         """The answer as JSON; decimals, dates and their like are texts."""
         return json.dumps(

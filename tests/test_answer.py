@@ -9,6 +9,7 @@ from fractions import Fraction
 import pytest
 
 from sqlrs.answer import Answer, Clipping, Interval, unit_notes
+from sqlrs.errors import QueryRefused, Span
 
 CUT = Clipping(Fraction(4801, 100), 85.25)
 WHOLE = Clipping(Fraction(1), 1.41, cut=False)
@@ -34,3 +35,31 @@ def test_a_cut_is_told_only_where_one_could_be() -> None:
     assert told == "units above 48 were cut to 48; standard error 85.2"
     assert unit_notes("patient.id", [WHOLE])[1:] == ("standard error 1.41",)
     assert unit_notes("node", [CUT, WHOLE])[2] == "aggregate 2: standard error 1.41"
+
+
+def test_an_answer_is_a_number_where_one_is_wanted() -> None:
+    answer = Answer(-104783, Decimal("1.5"), "polylaplace", Interval(-9, 20, Fraction(19, 20)))
+    assert (int(answer), float(answer), str(answer)) == (-104783, -104783.0, "-104783")
+    assert (
+        f"{answer} {answer:,} {answer:>12,d} {answer:.1e}"
+        == "-104783 -104,783     -104,783 -1.0e+05"
+    )
+    with pytest.raises(ValueError, match="format"):
+        format(answer, "nonsense")
+    html = answer._repr_html_()
+    assert "<b>-104,783</b>" in html
+    assert "between -9 and 20 with probability 95%" in html
+    assert "ε = 1.5" in html
+
+
+def test_what_a_notebook_shows_is_escaped() -> None:
+    text = "SELECT <b> FROM t"
+    error = QueryRefused("no <i>", code="syntax", span=Span(7, 10), text=text, hint="try & see")
+    html = error._repr_html_()
+    assert ">&lt;b&gt;</u> FROM t" in html
+    assert "no &lt;i&gt;" in html
+    assert "try &amp; see" in html
+    assert "<i>hint" in html
+    assert error._render_traceback_() == [error.describe()]
+    noted = Answer(1, Decimal(1), "<m>", protects="<script>")
+    assert "<script>" not in noted._repr_html_()

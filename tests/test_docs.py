@@ -49,6 +49,7 @@ RUN = [
     DOCS / "tutorial-questions.md",
     DOCS / "tutorial-persons.md",
     DOCS / "concepts.md",
+    DOCS / "python.md",
 ]
 BIN = Path(sys.executable).parent
 GENERATOR = "tpchgen-cli"  # makes the data of a page that calls it
@@ -57,7 +58,7 @@ RESULTS = ROOT / "benchmarks" / "results"
 RESULT, RESULT_END = r"<!-- (?!end)(\w+) -->\n\n", "<!-- end -->"
 TITLE = re.compile(r'title="([^"]+)"')
 # Options of other programs that the pages name.
-FOREIGN = {"--hypothesis-profile", "--require-hashes"}
+FOREIGN = {"--explain", "--hypothesis-profile", "--into", "--require-hashes"}
 
 
 def _name(page: Path) -> str:

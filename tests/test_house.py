@@ -45,7 +45,7 @@ ORDER = [
     ("owner",),
     ("quoting",),
     ("database",),
-    ("config", "graphs"),
+    ("config", "graphs", "notebook"),
     ("procedures",),
     ("proxy",),
     ("console",),
@@ -98,6 +98,8 @@ DRIVERS = {
     "highspy": {"mechanisms/packing_solver.py"},
     "numpy": {"mechanisms/packing_solver.py", "sensitivity/packing.py"},
     "matplotlib": set[str](),
+    "openpyxl": {"engines/staged.py"},
+    "IPython": {"notebook.py"},
     "cryptography": {"proxy/protocol/certificates.py"},
     "starlette": {
         "console/analyst_pages.py",

@@ -112,3 +112,15 @@ def test_a_missing_package_is_named(package: str, monkeypatch: pytest.MonkeyPatc
     with pytest.raises(UsageError) as raised:
         ANSWER.to_pandas() if package == "pandas" else ANSWER.to_arrow()
     assert raised.value.hint == f"pip install {package}"
+
+
+def test_polars_and_arrow_take_it() -> None:
+    import polars
+    import pyarrow
+
+    frame = ANSWER.to_polars()
+    assert frame.columns == ["ward", "n", "mean"]
+    assert repr(frame.rows()) == repr(list(ANSWER.rows))
+    assert replace(ANSWER, rows=()).to_polars().columns == ["ward", "n", "mean"]
+    assert pyarrow.table(ANSWER).num_rows == len(ANSWER)
+    assert polars.DataFrame(ANSWER).columns == ["ward", "n", "mean"]

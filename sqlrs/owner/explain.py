@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from html import escape
 
 from sqlrs.errors import UsageError
 from sqlrs.inputs import arguments
@@ -51,6 +52,10 @@ class Explanation:
                 *self._noise_lines(),
             ]
         )
+
+    def _repr_html_(self) -> str:
+        """The picture and the text, as a notebook shows them."""
+        return f"<div>{self.svg()}<pre>{escape(str(self))}</pre></div>"
 
     def svg(self, aliases: Collection[str] | None = None) -> str:
         """A picture of the query graph; the residual of ``aliases`` is marked with its boundary."""

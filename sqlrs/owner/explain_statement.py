@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from html import escape
 from math import prod
 from typing import cast
 
@@ -46,6 +47,10 @@ class StatementExplanation:
             lines.append("")
         lines += ["afterwards, free of charge", f"  {statement.above.sql(self.dialect)}"]
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """The text, as a notebook shows it."""
+        return f"<pre>{escape(str(self))}</pre>"
 
     def _groups(self, aggregation: Aggregation) -> list[str]:
         if not aggregation.domains:

@@ -1,10 +1,11 @@
-"""Query -> SVG: variables as circles, tables as arrows or boxes, one residual's boundary marked."""
+"""Query -> SVG: a graph pattern as circles and arrows, any other query as a schema of boxes."""
 
 from __future__ import annotations
 
 from math import cos, hypot, pi, sin
 from xml.etree import ElementTree
 
+from sqlrs.owner.schema_picture import draw_schema
 from sqlrs.query import Atom, Comparison, Inequality, Query, Variable
 from sqlrs.residuals.residual import Residual
 
@@ -27,6 +28,8 @@ Point = tuple[float, float]
 
 def draw(query: Query, residual: Residual | None = None) -> str:
     """The query graph as an SVG document; ``residual`` is drawn bold, its boundary ringed."""
+    if not _is_pattern(query):
+        return draw_schema(query, residual, _title(query, residual))
     root = ElementTree.Element(
         "svg",
         xmlns="http://www.w3.org/2000/svg",
@@ -60,6 +63,16 @@ def draw(query: Query, residual: Residual | None = None) -> str:
         )
         _text(root, x, y, variable.name)
     return ElementTree.tostring(root, encoding="unicode")
+
+
+def _is_pattern(query: Query) -> bool:
+    """Whether every table is an edge: two columns with different variables, and nothing else."""
+    simple = all(
+        len(atom.terms) == 2 and len(atom.variables) == 2 and not atom.filters
+        for atom in query.atoms
+    )
+    compared = [c for c in query.comparisons if len(c.variables) == 2]
+    return simple and not query.generals and len(compared) == len(query.comparisons)
 
 
 def _title(query: Query, residual: Residual | None) -> str:
