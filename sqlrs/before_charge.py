@@ -31,6 +31,7 @@ from sqlrs.recent_statements import RecentStatements
 from sqlrs.refusals import refusal
 from sqlrs.releasing import AfterRelease, groups_of, relation_of
 from sqlrs.settings import STRICT, Request, Settings
+from sqlrs.work_bound import refuse_too_large
 
 _RECENT = RecentStatements()
 
@@ -57,6 +58,9 @@ def dry_run(
     get_ready()
     compiled = _RECENT.of(request, catalog, settings)
     statement = compiled.statement
+    for terms in compiled.asked.values():
+        for term in terms:
+            refuse_too_large(term.residuals, term.residuals.required, settings.sizes)
     same = partial(compiled.same, sql=request.sql, settings=settings)
     with unchanged(compiled.tables(catalog), engine, catalog, same) as snapshot:
         groups = Groups.read(statement.aggregations, snapshot, settings)

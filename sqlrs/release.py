@@ -38,6 +38,7 @@ from sqlrs.releasing import AfterRelease
 from sqlrs.settings import Request, Settings
 from sqlrs.table_answer import TableAnswer
 from sqlrs.units import ROW
+from sqlrs.work_bound import refuse_too_large
 
 _Outcome = TypeVar("_Outcome")
 
@@ -89,6 +90,7 @@ def release(
     if recorded := ledger.repeat(charge):
         return replace(Answer.from_json(recorded), repeated=True)
     prepared = mechanism.prepare(residuals)
+    refuse_too_large(residuals, prepared.wanted, settings.sizes)
     with ExitStack() as stack:
         snapshot = stack.enter_context(unchanged(residuals.query.tables, engine, catalog, same))
         check_constants([residuals.query], snapshot, engine.dialect, request.sql)
