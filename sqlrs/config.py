@@ -44,6 +44,7 @@ from sqlrs.settings import (
     NEIGHBOURS,
     Settings,
 )
+from sqlrs.work_bound import DeclaredSizes
 
 _Word = TypeVar("_Word")
 KeyColumns = tuple[tuple[str, ...], ...]
@@ -88,6 +89,7 @@ def _by_table(kind: KeyKind[_Word], shown: str) -> KeyKind[Mapping[str, _Word]]:
 UNIT = KeyKind("`table.column`, or a word", unit_name)
 OWNERS = _by_table(KeyKind("owners", said_owners), "owners by table")
 OWNED_ROWS = _by_table(whole(1), "whole numbers by table")
+DEGREES = _by_column(whole(1), "whole numbers by column")
 
 
 @dataclass(frozen=True)
@@ -271,6 +273,30 @@ class Config:
         None,
         "settings",
     )
+    max_intermediate_rows: int | None = key(
+        whole(1),
+        None,
+        "A query is refused, before any charge, if `declared_rows` allow a join of more rows: "
+        "[planner.md](planner.md#how-large-a-join-can-be).",
+        None,
+        "settings",
+    )
+    declared_rows: Mapping[str, int] = key(
+        OWNED_ROWS,
+        {},
+        "By table, public: it has at most so many rows. Not checked against the data.",
+        None,
+        "settings",
+        section=True,
+    )
+    declared_degrees: Mapping[str, int] = key(
+        DEGREES,
+        {},
+        "By `table.column`, public: at most so many rows have one value. Not checked.",
+        None,
+        "settings",
+        section=True,
+    )
     unit: UnitSection = key(
         nested(UnitSection),
         UnitSection(),
@@ -347,6 +373,11 @@ class Config:
                 max_contribution=self.max_contribution,
                 max_owned_results=self.max_owned_results,
                 packing_seconds=self.packing_seconds,
+                sizes=DeclaredSizes(
+                    tuple(sorted(self.declared_rows.items())),
+                    tuple(sorted(self.declared_degrees.items())),
+                    self.max_intermediate_rows,
+                ),
             ),
             memory_limit=self.memory_limit,
             temp_directory=self.temp_directory,

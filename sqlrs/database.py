@@ -265,7 +265,13 @@ class Database:
             return compiled
         if isinstance(compiled, CompiledStatement):
             return explained(compiled, request, self.engine, self.catalog, self.settings)
-        return Explanation(compiled.residuals, chosen, self.catalog.dialect, self.settings.plan)
+        return Explanation(
+            compiled.residuals,
+            chosen,
+            self.catalog.dialect,
+            self.settings.plan,
+            self.settings.sizes,
+        )
 
     def sql(self, sql: str, dialect: str | None = None) -> tuple[Statement, ...]:
         """The statement of the count and of each residual, as text of the dialect."""

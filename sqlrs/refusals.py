@@ -159,6 +159,9 @@ _UNITS = (
 )  # fmt: skip
 
 _SIZE = (
+    Refusal("too_large_join", "54000",
+            "with the declared sizes the query needs a larger join than the data owner allows",
+            "join on keys, or on fewer tables; or let the data owner raise max_intermediate_rows"),
     Refusal("too_many_tables", "54001", "the query joins too many tables to be analysed",
             "count over a smaller join; the owner can store a join of public tables as one table"),
 )  # fmt: skip

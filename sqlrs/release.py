@@ -37,6 +37,7 @@ from sqlrs.noise import SystemBits
 from sqlrs.releasing import AfterRelease
 from sqlrs.settings import Request, Settings
 from sqlrs.table_answer import TableAnswer
+from sqlrs.work_bound import refuse_too_large
 
 _Outcome = TypeVar("_Outcome")
 
@@ -88,6 +89,7 @@ def release(
     if recorded := ledger.repeat(charge):
         return replace(Answer.from_json(recorded), repeated=True)
     prepared = mechanism.prepare(residuals)
+    refuse_too_large(residuals, prepared.wanted, settings.sizes)
     with ExitStack() as stack:
         snapshot = stack.enter_context(unchanged(residuals.query.tables, engine, catalog, same))
         check_constants([residuals.query], snapshot, engine.dialect, request.sql)

@@ -17,6 +17,7 @@ from sqlrs.planning.external_plans import DEFAULT_SOLVER_SECONDS
 from sqlrs.planning.plan import HOW
 from sqlrs.query import General, Query
 from sqlrs.residuals.residual import DEFAULT_MAX_EXTERNAL, Reading
+from sqlrs.work_bound import NOTHING_DECLARED, DeclaredSizes
 
 STRICT, ADD_REMOVE = NEIGHBOURS = ("strict", "add-remove")
 MOST_GROUPS = 1_000_000
@@ -39,6 +40,7 @@ class Settings:
     an answer may be cut to, and a release whose results have more than ``max_owned_results``
     different sets of owners ends with the one error; so does one that takes longer than
     ``packing_seconds`` to share results among several owners.
+    ``sizes``: what the owner declares of the tables' sizes, and the largest join that is allowed.
     """
 
     max_external: int = DEFAULT_MAX_EXTERNAL
@@ -50,6 +52,7 @@ class Settings:
     max_contribution: int = 2**40
     max_owned_results: int = 5_000_000
     packing_seconds: float = DEFAULT_PACKING_SECONDS
+    sizes: DeclaredSizes = NOTHING_DECLARED
 
     def __post_init__(self) -> None:
         arguments.text("plan", self.plan)

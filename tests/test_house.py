@@ -37,6 +37,7 @@ ORDER = [
     ("sensitivity",),
     ("noise",),
     ("mechanisms",),
+    ("work_bound",),
     ("settings",),
     ("compiled", "recent_statements", "table_answer", "releasing"),
     ("ledger",),

@@ -16,7 +16,7 @@ from sqlrs.planning.plan import Leading, ResidualPlan
 from sqlrs.planning.table_statistics import Statistics
 from sqlrs.query import Query
 from sqlrs.residuals.residual import Residual
-from sqlrs.sql.leading import NOT_ENOUGH
+from sqlrs.sql.leading_groups import NOT_ENOUGH
 from sqlrs.sql.together import Stepped, batches, together
 from sqlrs.sql.write import statement_of
 from sqlrs.trees.kept import Kept

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from html import escape
 
@@ -16,8 +16,9 @@ from sqlrs.planning.index_hints import index_hints
 from sqlrs.planning.plan import ResidualPlan
 from sqlrs.query import Atom, Constant, Query
 from sqlrs.residuals.isomorphism import representatives
-from sqlrs.residuals.residual import Residual, Residuals
+from sqlrs.residuals.residual import Members, Residual, Residuals
 from sqlrs.trees.predicates import predicate_text
+from sqlrs.work_bound import NOTHING_DECLARED, DeclaredSizes, largest_join, undeclared
 
 _EXACT = "exact, for every value that the other table could bring"
 _RELAXED = "dropped, as more values are left open together than the setting max_external allows"
@@ -33,6 +34,7 @@ class Explanation:
     mechanism: Mechanism
     dialect: str
     plan: str = "auto"
+    sizes: DeclaredSizes = NOTHING_DECLARED
 
     @property
     def query(self) -> Query:
@@ -49,6 +51,7 @@ class Explanation:
                 *self._residual_lines(),
                 "",
                 *self._predicate_lines(),
+                *self._work_lines(),
                 *self._noise_lines(),
             ]
         )
@@ -130,6 +133,10 @@ class Explanation:
             lines.append(f"  {predicate_text(general)}: {how}")
         return ["where a residual leaves out one of its tables", *lines, ""] if lines else []
 
+    def _work_lines(self) -> list[str]:
+        """How large a join can be, by the declared sizes: public."""
+        return work_lines(self.residuals, self.mechanism.prepare(self.residuals).wanted, self.sizes)
+
     def _noise_lines(self) -> list[str]:
         lines = [f"noise: {self.mechanism.fitted(self.residuals).describe()}"]
         if not self.query.private:
@@ -137,6 +144,24 @@ class Explanation:
         for hint in index_hints(self.query):
             lines.append(f"  an index that may help: {hint}")
         return lines
+
+
+def work_lines(residuals: Residuals, wanted: Iterable[Members], sizes: DeclaredSizes) -> list[str]:
+    """The largest join that the declared sizes allow, and whether that is too large."""
+    if len(residuals.query.atoms) == 1:
+        return []
+    unknown = undeclared(residuals.query, sizes)
+    if unknown:
+        return [f"largest join: no bound, as declared_rows says nothing of {', '.join(unknown)}"]
+    found = largest_join(residuals, wanted, sizes)
+    if found is None:
+        return []
+    whole = found.residual.members == residuals.query.everything
+    where = "the count" if whole else f"the residual {found.residual}"
+    lines = [f"largest join: at most {found.rows:,} rows, for {where}: {found.join}"]
+    if sizes.most is not None and found.rows > sizes.most:
+        lines.append(f"  refused: max_intermediate_rows is {sizes.most:,}")
+    return lines
 
 
 def atom_text(atom: Atom) -> str:

@@ -18,8 +18,10 @@ from sqlrs.compiler.owners import owner_words
 from sqlrs.engines.base import Engine
 from sqlrs.measures import Aggregation, Asked
 from sqlrs.mechanisms.vector_base import VectorMechanism
+from sqlrs.owner.explain import work_lines
 from sqlrs.settings import Request, Settings
 from sqlrs.sql.grouped_text import domain_text, query_text
+from sqlrs.work_bound import NOTHING_DECLARED, DeclaredSizes
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +36,7 @@ class StatementExplanation:
     sizes: Mapping[str, tuple[int, ...]]
     epsilon: Decimal
     dialect: str
+    declared: DeclaredSizes = NOTHING_DECLARED
 
     def __str__(self) -> str:
         statement = self.compiled.statement
@@ -85,6 +88,10 @@ class StatementExplanation:
             ]
         elif not measure.terms:
             lines.append("      nothing: 0 on every database")
+        for summand in self.compiled.asked[asked]:
+            residuals = summand.residuals
+            work = work_lines(residuals, residuals.required, self.declared)
+            lines += [f"      {line}" for line in work]
         return [*lines, f"      noise: {self.mechanisms[asked].describe()}"]
 
 
@@ -101,4 +108,6 @@ def explained(
         groups = Groups.read(compiled.statement.aggregations, snapshot, settings)
     mechanisms = mechanisms_of(compiled, groups, epsilon, bars, settings, request.mechanism)
     sizes = {name: tuple(map(len, rows)) for name, rows in groups.rows.items()}
-    return StatementExplanation(compiled, mechanisms, sizes, epsilon, catalog.dialect)
+    return StatementExplanation(
+        compiled, mechanisms, sizes, epsilon, catalog.dialect, settings.sizes
+    )

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from sqlrs.planning.bags import Grouping
+from sqlrs.planning.bounding import connected
 from sqlrs.planning.estimate import STEP
 from sqlrs.planning.inclusion_exclusion import Planner, Sum
 from sqlrs.planning.leaves import Leaf, Picked, TableRows
@@ -49,7 +50,7 @@ def leaders(problem: Problem, planner: Planner, reserved: frozenset[str]) -> Lea
     if not problem.free or problem.output is not None:
         return None
     kept = without_lookups(problem)
-    if len(kept) == len(problem.leaves):
+    if len(kept) == len(problem.leaves) or not _worth_it(kept):
         return None
     held = _held(kept)
     core = replace(
@@ -81,6 +82,16 @@ def without_lookups(problem: Problem) -> tuple[Leaf, ...]:
     return tuple(leaves)
 
 
+def _worth_it(kept: Sequence[Leaf]) -> bool:
+    """Whether what is left is a whole table, which many residuals have in common.
+
+    Of a join or of some rows alone the groups cost less than looking them up again.
+    """
+    return len(kept) == 1 and all(
+        isinstance(leaf, TableRows) and not leaf.filters and not leaf.constants for leaf in kept
+    )
+
+
 def _lookup(leaves: Sequence[Leaf], problem: Problem) -> Leaf | None:
     for leaf in leaves:
         rest = [other for other in leaves if other is not leaf]
@@ -96,6 +107,7 @@ def _lookup(leaves: Sequence[Leaf], problem: Problem) -> Leaf | None:
             )
             and problem.free <= held
             and any(key <= held for key in leaf.keys)
+            and connected(rest)
         ):
             return leaf
     return None

@@ -221,7 +221,9 @@ class LibraryBackend:
         if isinstance(compiled, Contradiction):
             return "0 on every database, free of charge"
         chosen = request.chosen_mechanism()
-        return str(Explanation(compiled.residuals, chosen, catalog.dialect, settings.plan))
+        return str(
+            Explanation(compiled.residuals, chosen, catalog.dialect, settings.plan, settings.sizes)
+        )
 
     def read(
         self, sql: str, *, rows: int, characters: int, cancel: Cancellation

@@ -15,7 +15,7 @@ from sqlrs.planning.bags import Grouping
 from sqlrs.planning.leading import Leaders
 from sqlrs.planning.plan import Factorised, Leading, Pruned, ResidualPlan, table_names
 from sqlrs.sql.factorised import StatementBuilder, Stored, step_name, stored
-from sqlrs.sql.leading import kept_as, leading_select
+from sqlrs.sql.leading_groups import kept_as, leading_select
 from sqlrs.sql.write import statement_of
 from sqlrs.trees.identifiers import column, identifier
 from sqlrs.trees.naming import RESULTS, free_name

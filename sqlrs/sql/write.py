@@ -9,7 +9,7 @@ from sqlrs.planning.external_plans import Domain, Solved, Sweep
 from sqlrs.planning.plan import Factorised, Leading, Plain, Pruned, ResidualPlan, table_names
 from sqlrs.sql.external_variables import domain_statement, solver_rows, sweep_statement
 from sqlrs.sql.factorised import Kept, StatementBuilder, largest
-from sqlrs.sql.leading import leading_statement
+from sqlrs.sql.leading_groups import leading_statement
 from sqlrs.sql.plain import plain
 from sqlrs.sql.pruned import pruned_statement
 

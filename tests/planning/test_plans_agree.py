@@ -21,7 +21,7 @@ from sqlrs.planning.problem import Problem
 from sqlrs.planning.table_statistics import Repetition, Statistics
 from sqlrs.residuals import isomorphism
 from sqlrs.residuals.residual import Residuals
-from sqlrs.sql.leading import NOT_ENOUGH
+from sqlrs.sql.leading_groups import NOT_ENOUGH
 from sqlrs.sql.write import statement_of
 from tests.planning.adapters import Direct
 from tests.planning.strategies import Case, cases, evaluate
@@ -66,7 +66,7 @@ def check_leading(case: Case, snapshot: Direct, expected: int) -> None:
         return
     direct = choose(residual, case.statistics, how="factorised")
     assert isinstance(direct, Factorised)
-    planner = Planner(case.statistics)
+    planner = Planner(case.statistics or Statistics())
     found = leaders(Problem.of(residual), planner, table_names(residual))
     if found is None:
         return

@@ -158,19 +158,17 @@ WITH edge2_edge3_per_b AS MATERIALIZED (
   FROM seeds_a_edge2_per_a_d
   JOIN edge AS edge1
     ON seeds_a_edge2_per_a_d.a = edge1.src AND seeds_a_edge2_per_a_d.d = edge1.dst
-), seed_results AS MATERIALIZED (
-  SELECT
-    corrected_a_d.a,
-    corrected_a_d.d,
-    SUM(corrected_a_d.results) AS results
-  FROM corrected_a_d
-  GROUP BY
-    corrected_a_d.a,
-    corrected_a_d.d
 ), best_seed AS MATERIALIZED (
   SELECT
-    COALESCE(MAX(seed_results.results), 0) AS results
-  FROM seed_results
+    COALESCE(MAX(per_boundary_value.results), 0) AS results
+  FROM (
+    SELECT
+      SUM(corrected_a_d.results) AS results
+    FROM corrected_a_d
+    GROUP BY
+      corrected_a_d.a,
+      corrected_a_d.d
+  ) AS per_boundary_value
 ), survivors_a AS MATERIALIZED (
   SELECT
     bound_a.a
@@ -295,19 +293,17 @@ WITH edge2_edge3_per_b AS MATERIALIZED (
   JOIN survivors_d_edge3_per_c_d
     ON survivors_a_edge2_per_a_d.a = survivors_d_edge3_per_c_d.c
     AND survivors_a_edge2_per_a_d.d = survivors_d_edge3_per_c_d.d
-), survivor_results AS MATERIALIZED (
-  SELECT
-    corrected_a_d_2.a,
-    corrected_a_d_2.d,
-    SUM(corrected_a_d_2.results) AS results
-  FROM corrected_a_d_2
-  GROUP BY
-    corrected_a_d_2.a,
-    corrected_a_d_2.d
 ), best_survivor AS MATERIALIZED (
   SELECT
-    COALESCE(MAX(survivor_results.results), 0) AS results
-  FROM survivor_results
+    COALESCE(MAX(per_boundary_value.results), 0) AS results
+  FROM (
+    SELECT
+      SUM(corrected_a_d_2.results) AS results
+    FROM corrected_a_d_2
+    GROUP BY
+      corrected_a_d_2.a,
+      corrected_a_d_2.d
+  ) AS per_boundary_value
 )
 SELECT
   CASE

@@ -58,23 +58,21 @@ WITH bound_a AS MATERIALIZED (
     ON seeds_a.a = edge1.src
   WHERE
     edge1.src <> edge1.dst
-), seed_results AS MATERIALIZED (
-  SELECT
-    seeds_a_edge1_per_a_b.a AS a,
-    edge2.dst AS c,
-    COUNT(*) AS results
-  FROM seeds_a_edge1_per_a_b
-  JOIN edge AS edge2
-    ON seeds_a_edge1_per_a_b.b = edge2.src
-  WHERE
-    edge2.src <> edge2.dst AND seeds_a_edge1_per_a_b.a <> edge2.dst
-  GROUP BY
-    seeds_a_edge1_per_a_b.a,
-    edge2.dst
 ), best_seed AS MATERIALIZED (
   SELECT
-    COALESCE(MAX(seed_results.results), 0) AS results
-  FROM seed_results
+    COALESCE(MAX(per_boundary_value.results), 0) AS results
+  FROM (
+    SELECT
+      COUNT(*) AS results
+    FROM seeds_a_edge1_per_a_b
+    JOIN edge AS edge2
+      ON seeds_a_edge1_per_a_b.b = edge2.src
+    WHERE
+      edge2.src <> edge2.dst AND seeds_a_edge1_per_a_b.a <> edge2.dst
+    GROUP BY
+      seeds_a_edge1_per_a_b.a,
+      edge2.dst
+  ) AS per_boundary_value
 ), survivors_a AS MATERIALIZED (
   SELECT
     bound_a.a
@@ -112,23 +110,21 @@ WITH bound_a AS MATERIALIZED (
     ON survivors_c.c = edge2.dst
   WHERE
     edge2.src <> edge2.dst
-), survivor_results AS MATERIALIZED (
-  SELECT
-    survivors_a_edge1_per_a_b.a AS a,
-    survivors_c_edge2_per_b_c.c AS c,
-    COUNT(*) AS results
-  FROM survivors_a_edge1_per_a_b
-  JOIN survivors_c_edge2_per_b_c
-    ON survivors_a_edge1_per_a_b.b = survivors_c_edge2_per_b_c.b
-  WHERE
-    survivors_a_edge1_per_a_b.a <> survivors_c_edge2_per_b_c.c
-  GROUP BY
-    survivors_a_edge1_per_a_b.a,
-    survivors_c_edge2_per_b_c.c
 ), best_survivor AS MATERIALIZED (
   SELECT
-    COALESCE(MAX(survivor_results.results), 0) AS results
-  FROM survivor_results
+    COALESCE(MAX(per_boundary_value.results), 0) AS results
+  FROM (
+    SELECT
+      COUNT(*) AS results
+    FROM survivors_a_edge1_per_a_b
+    JOIN survivors_c_edge2_per_b_c
+      ON survivors_a_edge1_per_a_b.b = survivors_c_edge2_per_b_c.b
+    WHERE
+      survivors_a_edge1_per_a_b.a <> survivors_c_edge2_per_b_c.c
+    GROUP BY
+      survivors_a_edge1_per_a_b.a,
+      survivors_c_edge2_per_b_c.c
+  ) AS per_boundary_value
 )
 SELECT
   CASE
