@@ -48,10 +48,14 @@ class Clipping:
         return cls(Fraction(record["threshold"]), record["standard_error"], record["cut"])
 
     def __str__(self) -> str:
+        return self.said("units")
+
+    def said(self, whose: str) -> str:
+        """In words; ``whose`` contributions were cut."""
         error = f"standard error {_short(self.standard_error)}"
         exact = self.threshold.denominator == 1
         most = str(self.threshold) if exact else _short(float(self.threshold))
-        return f"units above {most} were cut to {most}; {error}" if self.cut else error
+        return f"{whose} above {most} were cut to {most}; {error}" if self.cut else error
 
 
 def _short(value: float) -> str:
@@ -60,15 +64,16 @@ def _short(value: float) -> str:
 
 
 def unit_notes(protects: str, clippings: Sequence[Clipping]) -> tuple[str, ...]:
-    """Who is protected and how much of one unit could enter each aggregate, in words."""
-    if protects == ROW:
-        return ()
-    several = len(clippings) > 1
-    cuts = (
-        f"aggregate {place}: {one}" if several else str(one)
-        for place, one in enumerate(clippings, 1)
-    )
-    return (f"one unit of {protects} is protected, with all its rows", *cuts)
+    """Who is protected and how much of one unit could enter each aggregate, in words.
+
+    Of rows only the latter: that one row is protected goes without saying.
+    """
+    of_rows = protects == ROW
+    cuts = [one.said("rows" if of_rows else "units") for one in clippings]
+    if len(cuts) > 1:
+        cuts = [f"aggregate {place}: {cut}" for place, cut in enumerate(cuts, 1)]
+    whole = () if of_rows else (f"one unit of {protects} is protected, with all its rows",)
+    return (*whole, *cuts)
 
 
 @dataclass(frozen=True)

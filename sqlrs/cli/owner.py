@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as json_text
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -16,6 +17,8 @@ from sqlrs.errors import QueryRefused, UsageError
 from sqlrs.mechanisms import DEFAULT
 from sqlrs.owner.diagnose import Diagnosis, decimal_text
 from sqlrs.owner.explain import Explanation
+
+_OF_ROWS = "these sensitivities are of single rows; answers protect units of {} by other means"
 
 
 @options.with_data(*options.CHOICES)
@@ -80,6 +83,9 @@ def sensitivity(
         else:
             one = database.sensitivity(read_sql(sql), method, beta, progress=progress)
             found = {method: one}
+        unit = database.catalog.unit
+    if unit is not None:
+        print(f"sqlrs: {_OF_ROWS.format(unit.name)}", file=sys.stderr)
     if json:
         objects = {name: _as_dict(result) for name, result in found.items()}
         print(json_text.dumps({"methods": objects} if method == "all" else objects[method]))

@@ -12,6 +12,7 @@ from sqlrs.cli.counting import read_sql
 from sqlrs.errors import UsageError
 from sqlrs.ledger.base import parse_cap
 from sqlrs.noise import DEFAULT_SHAPE
+from sqlrs.units import ROW
 
 Name = Annotated[str, typer.Option(metavar="NAME", help="The function is called sqlrs.NAME.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the script only.")]
@@ -114,7 +115,7 @@ def installed(db: Server) -> None:
         print(
             f"{one.name}  dataset {one.dataset}  {_noise(one.shape)}  epsilon from "
             f"{one.least_epsilon:f}  {'repeats are free' if one.repeats else 'no repeats'}  "
-            f"for {', '.join(one.roles) or 'nobody'}\n    {one.sql}"
+            f"for {', '.join(one.roles) or 'nobody'}  {_protects(one.unit)}\n    {one.sql}"
         )
         if one.edition != edition():
             print("    installed by another version of sqlrs: install it again")
@@ -162,6 +163,10 @@ def hide_statistics(db: Server, dry_run: DryRun = False) -> None:
     hide(db)
     print("hidden: the statistics are for superusers and members of pg_monitor")
     _warn(db)
+
+
+def _protects(unit: str) -> str:
+    return "protects one row" if unit == ROW else f"protects units of {unit}"
 
 
 def _noise(shape: int) -> str:

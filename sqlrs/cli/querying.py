@@ -13,6 +13,8 @@ from sqlrs.cli import options
 from sqlrs.cli.counting import Epsilon, ErrorBars, read_sql
 from sqlrs.cli.progress import progress_line
 from sqlrs.config import Config
+from sqlrs.mechanisms import CLIPPED, DEFAULT
+from sqlrs.noise import PolyLaplace
 from sqlrs.table_answer import TableAnswer
 
 
@@ -30,6 +32,14 @@ Sql = Annotated[
         metavar="SQL", help="A query of counts, sums and averages; - reads it from stdin."
     ),
 ]
+Mechanism = Annotated[
+    str,
+    typer.Option(
+        metavar="|".join((DEFAULT, CLIPPED, PolyLaplace.name)),
+        help="fitting: what the query allows; clipped: each private row or unit is cut to a "
+        "threshold; polylaplace: units whose rows are bounded.",
+    ),
+]
 Format = Annotated[Form, typer.Option(metavar="table|csv|json", help="How the rows are printed.")]
 
 
@@ -38,12 +48,15 @@ def query(
     data: Config,
     sql: Sql,
     epsilon: Epsilon,
+    mechanism: Mechanism = DEFAULT,
     error_bars: ErrorBars = None,
     format: Format = Form.TABLE,
 ) -> None:
     """Answer a query with groups, sums and averages with differential privacy."""
     with data.open() as database, progress_line() as progress:
-        answer = database.query(read_sql(sql), epsilon, error_bars=error_bars, progress=progress)
+        answer = database.query(
+            read_sql(sql), epsilon, mechanism=mechanism, error_bars=error_bars, progress=progress
+        )
     show_table(answer, format)
 
 

@@ -44,7 +44,8 @@ from sqlrs.errors import QueryRefused
 from sqlrs.trees.naming import free_name, plain_name
 
 MAX_RELATIONS = 256
-_STEPS_PER_SELECT = 20
+_STEPS_PER_SELECT = 40
+_STEPS_PER_SCAN = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,11 +78,38 @@ def groups_inside_units(select: exp.Select, catalog: Catalog, source: Source) ->
         body = walk.body(select, Place())
         keys = walk.selecting(select, Place()).keys(body)
     except QueryRefused as error:
-        if error.code == "bad_literal":
-            # Wherever it stands, nothing can be said of the text but that.
+        if error.code in ("bad_literal", "too_complex"):
+            # Wherever it stands, nothing else can be said of the text.
             raise
         return False
     return body.unit is not None and body.unit.held_by(keys)
+
+
+def _without_subqueries(
+    first: exp.Expr, joins: Sequence[exp.Join]
+) -> tuple[Sequence[exp.Join], list[exp.Expr]]:
+    """Joins whose conditions hold no subqueries, and those that do, which WHERE may have instead.
+
+    Where no row is kept without a partner, it makes no difference. WHERE sees more relations: a
+    name of ON means the same there, or several things, and is refused.
+    """
+    nested = any(one.args.get("joins") for one in (first, *(join.this for join in joins)))
+    if nested or any(join.args.get("side") for join in joins):
+        return joins, []
+    kept: list[exp.Join] = []
+    moved: list[exp.Expr] = []
+    for join in joins:
+        on = join.args.get("on")
+        parts = [] if on is None else list(conjuncts(on))
+        inner = [one for one in parts if one.find(exp.Query) is not None]
+        if inner:
+            spend_on(join)
+            join = join.copy()
+            rest = [one.copy() for one in parts if one not in inner]
+            join.set("on", exp.and_(*rest, copy=False) if rest else exp.true())
+            moved += inner
+        kept.append(join)
+    return kept, moved
 
 
 @dataclass(eq=False)
@@ -127,12 +155,13 @@ class Walk:
         source = select.args.get("from_")
         if source is None:
             raise self.source.refusal("no_table", select)
-        rows = self._from(source.this, select.args.get("joins") or [], place)
+        joins, moved = _without_subqueries(source.this, select.args.get("joins") or [])
+        rows = self._from(source.this, joins, place)
         self._check_aliases(rows.item.relations, select)
         parent = None if place.around is None else place.around.scope
         scope = Scope(rows.item.relations, rows.item.visible, parent)
         where = select.args.get("where")
-        written = list(conjuncts(where.this)) if where is not None else []
+        written = [*moved, *(conjuncts(where.this) if where is not None else ())]
         plain = [one for one in written if one.find(exp.Query) is None]
         sight = Sight(scope, None, None, own=rows.aliases)
         conditions = [self.expressions(place).read(one, sight, top=True) for one in plain]
@@ -313,6 +342,7 @@ class Walk:
         return derived_rows(part, self._fresh(name), name, alias, self.columns, self.source)
 
     def _scan(self, table: Table, name: str, place: exp.Table) -> Rows:
+        spend(_STEPS_PER_SCAN + 2 * len(table.columns))
         self._private += table.private
         rows, read = scanned_rows(
             table, self._fresh(name), name, place, self.columns, self.catalog, self.source

@@ -11,7 +11,7 @@ from sqlrs.catalog import ColumnType
 from sqlrs.compiler.conditions import RELATIONS, Reference
 from sqlrs.compiler.flat import operand, stand_at
 from sqlrs.compiler.names import Scope
-from sqlrs.compiler.partitioned_nodes import AGGREGATES, check_aggregate
+from sqlrs.compiler.partitioned_nodes import AGGREGATES, BY_ORDER, check_aggregate
 from sqlrs.compiler.partitioned_rows import Ownership, Witness
 from sqlrs.compiler.source import Source
 from sqlrs.compiler.unit_kinds import Known, kind_in
@@ -21,6 +21,8 @@ from sqlrs.errors import QueryRefused
 _NOT_NULL = "where it is negated, IN (SELECT …) needs columns on both sides that are never NULL"
 _NOT_NULL_HINT = "write NOT EXISTS (SELECT 1 FROM … WHERE …) instead"
 _NOT_BOUND = "this subquery may read rows of other units"
+_TIES = "rows at the same place of this order are told apart by chance"
+_TIES_HINT = "end ORDER BY with the columns of a key of the table"
 _MANY_ROWS = "a subquery that stands for a value must be one aggregate without GROUP BY"
 
 
@@ -59,6 +61,7 @@ class Sight:
     """Where an expression stands. ``unit``: whose the row is, ``rows``: before any grouping.
 
     ``split``: the unit by which windows must be partitioned. ``own``: the relations of this FROM.
+    ``unique``: sets of expressions; no two rows, or groups, are equal in all of one.
     """
 
     scope: Scope
@@ -69,6 +72,7 @@ class Sight:
     aggregates: bool = False
     windows: bool = False
     subqueries: bool = True
+    unique: tuple[frozenset[exp.Expr], ...] = ()
 
 
 Subquery = Callable[[exp.Expr, Sight], ReadQuery]
@@ -250,7 +254,7 @@ class ExpressionReader:
             raise self.source.refusal("window", tree)
         inside = replace(sight, windows=False)
         call: exp.Expr = tree.this.this if isinstance(tree.this, exp.Filter) else tree.this
-        if not isinstance(call, (*AGGREGATES, exp.Rank, exp.DenseRank)):
+        if not isinstance(call, (*AGGREGATES, exp.Rank, exp.DenseRank, *BY_ORDER)):
             raise self.source.refusal("unit_order", tree)
         if isinstance(call.this, exp.Distinct):
             raise self.source.refusal("window", tree)
@@ -263,10 +267,17 @@ class ExpressionReader:
                 raise self.source.refusal("unit_lost", tree, message, hint)
             keys.append(sight.split.id)
         order = tree.args.get("order")
+        if order is not None:
+            order = _rebuilt(order, lambda part: self._order(part, inside))
+        if isinstance(call, BY_ORDER):
+            sorted_by = [] if order is None else [one.this for one in order.expressions]
+            told = {one.unnest() for one in (*keys, *sorted_by)}
+            if not any(one <= told for one in sight.unique):
+                raise self.source.refusal("unit_order", tree, _TIES, _TIES_HINT)
         written = exp.Window(
             this=function,
             partition_by=keys,
-            order=None if order is None else _rebuilt(order, lambda p: self._order(p, inside)),
+            order=order,
             over="OVER",
             spec=tree.args["spec"].copy() if tree.args.get("spec") else None,
         )

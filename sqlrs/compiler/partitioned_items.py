@@ -16,7 +16,7 @@ from sqlrs.compiler.partitioned_expressions import ReadQuery
 from sqlrs.compiler.partitioned_rows import Anchor, Ownership, Rows, Witness
 from sqlrs.compiler.source import Source
 from sqlrs.compiler.unit_kinds import HUGE, Known
-from sqlrs.compiler.unit_scan import NotOwned, unit_scan
+from sqlrs.compiler.unit_scan import NotOwned, is_whole_value, unit_scan
 from sqlrs.compiler.unit_values import constants_of, of_column
 from sqlrs.effort import spend
 from sqlrs.trees.build import inner, rows_of
@@ -99,7 +99,17 @@ def scanned_rows(
     visible = tuple((fold_stored(one, source.dialect), column(one, here)) for one in shown)
     item = FromItem((Relation(name, visible),), visible)
     witness = Witness((Occurrence(here, table, True, place),))
-    return Rows(item, tree, (), owners, (), frozenset({here}), witness), read
+    unique = tuple(
+        frozenset[exp.Expr](column(one, here) for one in key)
+        for key in table.keys
+        if key <= set(shown) and all(_is_ordered(table.column(one)) for one in key)
+    )
+    return Rows(item, tree, (), owners, (), frozenset({here}), witness, unique), read
+
+
+def _is_ordered(one: Column) -> bool:
+    """Whether values that are not equal are never at the same place of an order."""
+    return not one.nullable and is_whole_value(one.type)
 
 
 def _ownership(table: Table, hidden: str, here: str, name: str, shown: Sequence[str]) -> Ownership:

@@ -22,6 +22,7 @@ from sqlrs.compiler.unit_kinds import Known
 from sqlrs.errors import QueryRefused
 
 _FULL = "a FULL JOIN is answered on equalities between its two sides alone"
+_MOST_UNIQUE = 8
 _FULL_HINT = "put what is said of one side into a subquery: (SELECT … WHERE …) AS alias"
 _PUBLIC_KEPT = "rows of a public table without a partner would belong to no unit"
 
@@ -74,6 +75,8 @@ def joined_rows(
         (*left.joins, written),
         owners,
         aliases=left.aliases | right.aliases,
+        # Where one side of an outer join is empty, the other one's columns tell rows apart.
+        unique=tuple(one | other for one in left.unique for other in right.unique)[:_MOST_UNIQUE],
     )
     if not side:
         return replace(

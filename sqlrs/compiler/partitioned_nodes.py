@@ -25,6 +25,8 @@ AGGREGATES: tuple[type[exp.Expr], ...] = (
     *(exp.LogicalAnd, exp.LogicalOr, *_QUANTILES),
 )
 """Aggregates whose value does not depend on the order of rows."""
+BY_ORDER = (exp.RowNumber, exp.Lag, exp.Lead, exp.FirstValue)
+"""Functions of windows whose value depends on the order of all rows."""
 
 NODES: dict[type[exp.Expr], frozenset[str]] = {
     exp.Select: frozenset(
@@ -44,7 +46,9 @@ NODES: dict[type[exp.Expr], frozenset[str]] = {
     exp.WithinGroup: frozenset({"this", "expression"}),
     exp.Count: frozenset({"this", "big_int"}),
     **dict.fromkeys(AGGREGATES[1:], frozenset({"this", "expression"})),
-    **dict.fromkeys(_RANKS, frozenset[str]()),
+    **dict.fromkeys((*_RANKS, exp.RowNumber), frozenset[str]()),
+    **dict.fromkeys((exp.Lag, exp.Lead), frozenset({"this", "offset"})),
+    exp.FirstValue: _UNARY,
 }
 _WORDS: dict[type[exp.Expr], str] = {
     exp.Count: "count",
@@ -60,6 +64,10 @@ _WORDS: dict[type[exp.Expr], str] = {
     exp.PercentileDisc: "percentile_disc",
     exp.Rank: "rank",
     exp.DenseRank: "dense_rank",
+    exp.RowNumber: "row_number",
+    exp.Lag: "lag",
+    exp.Lead: "lead",
+    exp.FirstValue: "first_value",
 }
 _WHOLE = 2**127
 _NODES_PER_STEP = 3
@@ -82,8 +90,12 @@ def check_nodes(tree: exp.Expr, source: Source, catalog: Catalog) -> None:
                 raise source.refusal("order_by", node)
             case exp.Window() if node.args.get("over") != "OVER" or not _peers(node.args):
                 raise source.refusal("unit_order", node)
-            case exp.Rank() | exp.DenseRank() if not isinstance(node.parent, exp.Window):
+            case _ if isinstance(node, (*_RANKS, *BY_ORDER)) and not isinstance(
+                node.parent, exp.Window
+            ):
                 raise source.refusal("window", node, "this function needs OVER (…)")
+            case exp.Lag() | exp.Lead() if not _is_number(node.args.get("offset")):
+                raise source.refusal("unit_order", node)
             case exp.WithinGroup() if not _is_quantile(node):
                 raise source.refusal("unit_order", node)
             case exp.PercentileCont() | exp.PercentileDisc() if not _fraction(node):
@@ -137,6 +149,10 @@ def _peers(window: dict[str, object]) -> bool:
     return str(spec.args.get("kind")).upper() == "RANGE" and all(
         end in (None, "UNBOUNDED", "CURRENT ROW") for end in ends
     )
+
+
+def _is_number(offset: exp.Expr | None) -> bool:
+    return offset is None or (isinstance(offset, exp.Literal) and offset.is_int)
 
 
 def _is_quantile(node: exp.WithinGroup) -> bool:

@@ -71,6 +71,7 @@ class Rows:
 
     ``owners``: of the private relations, those already known to be the same together; none where
     all is public. ``equal``: what is equal on every row. ``aliases``: all relations inside.
+    ``unique``: sets of columns; no two rows are equal in all columns of one.
     """
 
     item: FromItem
@@ -80,6 +81,7 @@ class Rows:
     equal: tuple[Equality, ...] = ()
     aliases: frozenset[str] = frozenset()
     witness: Witness = field(default_factory=Witness)
+    unique: tuple[frozenset[exp.Expr], ...] = ()
 
     @property
     def private(self) -> bool:

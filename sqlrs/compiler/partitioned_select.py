@@ -53,6 +53,7 @@ class SelectReader:
             body.rows.aliases,
             aggregates=aggregates,
             windows=True,
+            unique=(frozenset(key.unnest() for key in keys),) if aggregates else body.rows.unique,
         )
         values = [
             (name, value if known else with_type(self.reader.read(value, sight), self.source))

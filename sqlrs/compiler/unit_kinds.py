@@ -51,8 +51,10 @@ def kind_in(tree: exp.Expr, columns: Columns) -> ColumnType | None:
             return None if known is None else known.kind
         case exp.Window() | exp.Filter():
             return inside(tree.this)
-        case exp.Count() | exp.CountIf() | exp.Rank() | exp.DenseRank():
+        case exp.Count() | exp.CountIf() | exp.Rank() | exp.DenseRank() | exp.RowNumber():
             return BIGINT
+        case exp.Lag() | exp.Lead() | exp.FirstValue():
+            return inside(tree.this)
         case exp.Sum():
             return _summed(inside(argument_of(tree)))
         case exp.Min() | exp.Max():

@@ -81,7 +81,8 @@ def _never_null(tree: exp.Expr, columns: Columns) -> bool:
         case exp.Coalesce() as found:
             return any(_never_null(one, columns) for one in [found.this, *found.expressions])
         case exp.Window() as window:
-            return isinstance(window.this, exp.Count | exp.CountIf | exp.Rank | exp.DenseRank)
+            counts = exp.Count | exp.CountIf | exp.Rank | exp.DenseRank | exp.RowNumber
+            return isinstance(window.this, counts)
     return False
 
 
@@ -97,7 +98,9 @@ def _positive(tree: exp.Expr, columns: Columns) -> bool:
             return known is not None and known.positive
         case exp.Literal():
             return not tree.is_string
-        case exp.Count() | exp.CountIf() | exp.Rank() | exp.DenseRank() | exp.Length() | exp.Abs():
+        case exp.Count() | exp.CountIf() | exp.Length() | exp.Abs():
+            return True
+        case exp.Rank() | exp.DenseRank() | exp.RowNumber():
             return True
         case exp.Window() | exp.Filter() | exp.Subquery():
             return inside(tree.this)

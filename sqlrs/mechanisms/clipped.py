@@ -9,13 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from functools import cached_property
+from typing import ClassVar
 
-from sqlrs.answer import Clipping
 from sqlrs.catalog import Family
-from sqlrs.epsilon import split_epsilon
 from sqlrs.measures import Contributions, KeyDomain, Measure, Ordinals, PerUnit
 from sqlrs.mechanisms.base import Noisy
+from sqlrs.mechanisms.cut_at_threshold import CutAtThreshold
 from sqlrs.mechanisms.vector_base import (
     GroupMeasurements,
     Summand,
@@ -23,7 +22,7 @@ from sqlrs.mechanisms.vector_base import (
     around,
     true_numbers,
 )
-from sqlrs.noise import Laplace, RandomBits
+from sqlrs.noise import RandomBits
 from sqlrs.noise.threshold import choose_threshold
 from sqlrs.sensitivity.clipping import (
     MOST_THRESHOLD,
@@ -42,7 +41,7 @@ _SPLIT = frozenset({Family.FLOAT, Family.OPAQUE})
 
 
 @dataclass(frozen=True)
-class ClippedVector:
+class ClippedVector(CutAtThreshold):
     """One measure over ``size`` groups, or one number: ``source`` says what each unit contributes.
 
     The private terms of a sum have one owner each; ``public`` ones are added outside of the cut.
@@ -64,6 +63,7 @@ class ClippedVector:
     most: int | None = None
     opposed: bool = False
     name = "clipped"
+    choice_share: ClassVar[Decimal] = CHOICE_SHARE
 
     def __post_init__(self) -> None:
         if not isinstance(self.source, PerUnit) and any(
@@ -80,30 +80,21 @@ class ClippedVector:
             raise ValueError("a clipped measure has a number, which moves once or twice")
         if list(self.grid) != sorted(set(self.grid)) or not self.grid or self.grid[0] < 1:
             raise ValueError("a grid is made of whole numbers from 1 on, in order")
-        self._split  # noqa: B018 - an epsilon that is too small is refused here
-
-    @cached_property
-    def _split(self) -> tuple[Decimal, Laplace]:
-        """What chooses the threshold, and the noise. One threshold needs no choice."""
-        if len(self.grid) == 1:
-            return Decimal(0), Laplace(self.epsilon)
-        choice, rest = split_epsilon(self.epsilon, CHOICE_SHARE)
-        return choice, Laplace(rest)
+        self.split  # noqa: B018 - an epsilon that is too small is refused here
 
     @property
-    def choice_epsilon(self) -> Decimal:
-        """What the choice of the threshold costs: gamma, or twice that where units are opposed."""
-        return self._split[0]
+    def thresholds(self) -> tuple[int, ...]:
+        """The public grid."""
+        return self.grid
 
     @property
-    def noise(self) -> Laplace:
-        """The noise of each number, whose sensitivity is public once the threshold is."""
-        return self._split[1]
+    def moved(self) -> Fraction:
+        """How many thresholds a neighbour may move all numbers in all."""
+        return Fraction(self.moves)
 
-    @property
-    def prices(self) -> tuple[Decimal, ...]:
-        """Choice and noise together: error bars tell nothing that is not public."""
-        return (self.epsilon,)
+    def cuts(self, place: int) -> bool:
+        """Whether a unit can contribute more than this threshold, by the query alone."""
+        return self.most is None or self.grid[place] < self.most
 
     def describe(self) -> str:
         """The thresholds, the split of epsilon, the error as a multiple of the threshold."""
@@ -116,18 +107,7 @@ class ClippedVector:
                 f"each {self.protected} cut to one of {len(self.grid)} thresholds from {least} to "
                 f"{most}, chosen with epsilon {self.choice_epsilon}"
             )
-        each = f" for each of {self.size} groups" if self.size > 1 else ""
-        said = (
-            f"clipped: {cut}, and laplace noise{each}, epsilon {self.noise.epsilon}: "
-            f"standard error {self.moves * self.noise.standard_error_multiple():.3g} and median "
-            f"error {self.moves * self.noise.median_error_multiple():.3g} times the threshold"
-        )
-        if self.coverage is None:
-            return said
-        return (
-            f"{said}, free error bars of coverage {float(self.coverage):.4g} around the number "
-            "after the cut"
-        )
+        return self.said(cut, f" for each of {self.size} groups" if self.size > 1 else "")
 
     def prepare(self) -> ClippedVector:
         """Itself: there is one statement to run."""
@@ -161,13 +141,6 @@ class ClippedVector:
             return tuple(noisy)
 
         return draw
-
-    def clipping(self, place: int) -> Clipping:
-        """What is public once the threshold is chosen."""
-        threshold = self.grid[place] * self.worth
-        error = self.moves * self.noise.standard_error_multiple() * float(threshold)
-        cut = self.most is None or self.grid[place] < self.most
-        return Clipping(threshold, error, cut)
 
     def _chosen(self, found: Contributions, bits: RandomBits) -> int:
         if len(self.grid) == 1:

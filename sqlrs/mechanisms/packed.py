@@ -11,12 +11,12 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
 from math import ceil
+from typing import ClassVar
 
-from sqlrs.answer import Clipping
-from sqlrs.epsilon import split_epsilon
 from sqlrs.measures import KeyDomain, Measure, Ordinals, OwnedResults
 from sqlrs.measuring.owned_results import owner_variables
 from sqlrs.mechanisms.base import Noisy
+from sqlrs.mechanisms.cut_at_threshold import CutAtThreshold
 from sqlrs.mechanisms.packing_solver import (
     DEFAULT_PACKING_SECONDS,
     CertifiedSums,
@@ -29,7 +29,7 @@ from sqlrs.mechanisms.vector_base import (
     around,
     true_numbers,
 )
-from sqlrs.noise import Laplace, RandomBits
+from sqlrs.noise import RandomBits
 from sqlrs.noise.falling_threshold import Penalty, choose_falling
 from sqlrs.sensitivity.clipping import MOST_THRESHOLD, PARTS
 from sqlrs.sensitivity.packing_scores import GAP, doublings, gamma, moved_parts, scores
@@ -44,7 +44,7 @@ least, or nearly.
 
 
 @dataclass(frozen=True)
-class PackedNumber:
+class PackedNumber(CutAtThreshold):
     """One private term of results with several owners; ``public`` ones are added outside the cut.
 
     ``largest``: no threshold is larger. ``most``: more different sets of owners end the release,
@@ -61,6 +61,7 @@ class PackedNumber:
     coverage: Fraction | None = None
     worth: Fraction = Fraction(1)
     name = "clipped"
+    choice_share: ClassVar[Decimal] = PACKED_CHOICE_SHARE
 
     def __post_init__(self) -> None:
         if not self.summand.private or any(one.private for one in self.public):
@@ -68,35 +69,22 @@ class PackedNumber:
         if self.summand.signed.coefficient < 0:
             raise ValueError("a packing is made of numbers that are not below 0")
         owner_variables(self.summand.signed)
-        self._split  # noqa: B018 - an epsilon that is too small is refused here
+        self.split  # noqa: B018 - an epsilon that is too small is refused here
 
     @cached_property
     def grid(self) -> tuple[int, ...]:
         """The thresholds: powers of 2."""
         return doublings(self.largest)
 
-    @cached_property
-    def _split(self) -> tuple[Decimal, Laplace]:
-        """What chooses the threshold, and the noise. One threshold needs no choice."""
-        if len(self.grid) == 1:
-            return Decimal(0), Laplace(self.epsilon)
-        choice, rest = split_epsilon(self.epsilon, PACKED_CHOICE_SHARE)
-        return choice, Laplace(rest)
+    @property
+    def thresholds(self) -> tuple[int, ...]:
+        """The public grid."""
+        return self.grid
 
     @property
-    def choice_epsilon(self) -> Decimal:
-        """What the choice of the threshold costs."""
-        return self._split[0]
-
-    @property
-    def noise(self) -> Laplace:
-        """The noise, whose sensitivity is public once the threshold is."""
-        return self._split[1]
-
-    @property
-    def prices(self) -> tuple[Decimal, ...]:
-        """Choice and noise together: error bars tell nothing that is not public."""
-        return (self.epsilon,)
+    def moved(self) -> Fraction:
+        """How many thresholds a neighbour may move the number."""
+        return 1 + GAP
 
     def describe(self) -> str:
         """The thresholds, the split of epsilon, the error as a multiple of the threshold."""
@@ -107,19 +95,7 @@ class PackedNumber:
                 f"each unit cut to one of {len(self.grid)} thresholds up to {float(largest):g}, "
                 f"chosen with epsilon {self.choice_epsilon}"
             )
-        once = float(1 + GAP)
-        said = (
-            f"clipped: {cut}, where several units share a result by a packing, and laplace noise, "
-            f"epsilon {self.noise.epsilon}: standard error "
-            f"{once * self.noise.standard_error_multiple():.3g} and median error "
-            f"{once * self.noise.median_error_multiple():.3g} times the threshold"
-        )
-        if self.coverage is None:
-            return said
-        return (
-            f"{said}, free error bars of coverage {float(self.coverage):.4g} around the number "
-            "after the cut"
-        )
+        return self.said(f"{cut}, where several units share a result by a packing", "")
 
     def prepare(self) -> PackedNumber:
         """Itself; a missing solver is refused here."""
@@ -158,12 +134,6 @@ class PackedNumber:
         value = (2 * noisy + PARTS) // (2 * PARTS) + public
         half = self._half_width(sensitivity, threshold)
         return Noisy(value, around(value, half, self.coverage).error_bars, self.clipping(place))
-
-    def clipping(self, place: int) -> Clipping:
-        """What is public once the threshold is chosen."""
-        threshold = self.grid[place] * self.worth
-        error = self.noise.standard_error_multiple() * float((1 + GAP) * threshold)
-        return Clipping(threshold, error)
 
     def _chosen(
         self, certified: Callable[[int], tuple[Fraction, Fraction]], bits: RandomBits

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 import psycopg
@@ -14,6 +14,7 @@ from sqlrs.errors import EngineFailed, SqlrsError, UsageError
 from sqlrs.procedures.definition import check_function_name
 from sqlrs.procedures.render import AnyDefinition, Grants, drop_query_script, install_script
 from sqlrs.templates import template
+from sqlrs.units import ROW
 
 # Raised by sql_templates/procedures/check_roles.sql and upgrade.sql.
 _UNFIT_ROLE = "RS001"
@@ -26,7 +27,8 @@ Connection = psycopg.Connection[TupleRow]
 class Installed:
     """One installed function, as the owner sees it.
 
-    ``edition`` is that of the sqlrs that installed it, None before there were editions.
+    ``edition`` is that of the sqlrs that installed it, None before there were editions. ``unit``:
+    whom its dataset protects.
     """
 
     name: str
@@ -37,6 +39,7 @@ class Installed:
     repeats: bool
     roles: list[str]
     edition: str | None
+    unit: str = ROW
 
 
 @dataclass(frozen=True)
@@ -66,7 +69,16 @@ def installed(url: str) -> tuple[Installed, ...]:
         if not _exists(connection):
             return ()
         rows = connection.execute(_template("installed")).fetchall()
-    return tuple(Installed(*row) for row in rows)
+        units = _units(connection)
+    found = (Installed(*row) for row in rows)
+    return tuple(replace(one, unit=units.get(one.dataset, ROW)) for one in found)
+
+
+def _units(connection: Connection) -> dict[str, str]:
+    """Whom each dataset protects; before version 5 there were no units."""
+    if not connection.execute(_template("has_units")).fetchall():
+        return {}
+    return {str(name): str(unit) for name, unit in connection.execute(_template("units"))}
 
 
 def balances(url: str) -> tuple[Balance, ...]:

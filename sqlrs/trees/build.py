@@ -11,6 +11,7 @@ from sqlrs.catalog import Column, Family, Table
 from sqlrs.query import Variable
 from sqlrs.trees.identifiers import column, identifier
 from sqlrs.trees.naming import free_name
+from sqlrs.values import values_of
 
 ROUNDS = "rounds"
 """What marks a cast that must round to the nearest whole number."""
@@ -107,14 +108,46 @@ def rows_of(described: Table, used: Iterable[str], alias: str | None = None) -> 
     return inner(select_from(source, *found), name)
 
 
-def few_rows_of(described: Table, columns: Iterable[Column]) -> exp.Select:
+def few_rows_of(described: Table, columns: Iterable[Column]) -> exp.Query:
     """At most ``max_rows`` rows of each unit, with what the given columns are or are computed from.
 
     Rows without an owner are left out. Which ones of a unit stay follows from their own values, by
-    an order that looks random: docs/proofs/bounded_rows.md.
+    an order that looks random: docs/proofs/bounded_rows.md. Only units that have more rows need an
+    order at all.
     """
-    base, kept = "owned", "numbered"
     read = dict.fromkeys(name for one in columns for name in _stored(one))
+    (owner,) = described.owners
+    # Where equal ids may look different, an engine might find a unit among both.
+    if owner.links or not values_of(described.column(owner.column).type).one_form:
+        return _numbered_rows(described, read)
+    base = "owned"
+    whole = select_from(table_of(described, base), *(column(name, base) for name in read))
+    if not read:
+        whole = with_columns(whole, number(1))
+    unit = column(owner.column, base)
+    whole = filtered_by(whole, [_among(unit, described, exp.LTE)])
+    cut = _numbered_rows(described, read, [_among(unit.copy(), described, exp.GT)])
+    return exp.union(whole, cut, distinct=False, copy=False)
+
+
+def _among(
+    unit: exp.Column, described: Table, kind: type[exp.LTE] | type[exp.GT]
+) -> exp.Expression:
+    """Whether a unit is one of those that have at most, or more than, ``max_rows`` rows."""
+    each, most = "each", number(cast(int, described.max_rows))
+    units = select_from(table_of(described, each), column(unit.name, each))
+    units = grouped_by(units, [column(unit.name, each)])
+    many = kind(this=exp.Count(this=exp.Star()), expression=most)
+    units.set("having", exp.Having(this=many))
+    return exp.In(this=unit, query=exp.Subquery(this=units))
+
+
+def _numbered_rows(
+    described: Table, read: Iterable[str], conditions: Sequence[exp.Expression] = ()
+) -> exp.Select:
+    """The first ``max_rows`` rows of each unit that satisfy the conditions."""
+    base, kept = "owned", "numbered"
+    read = list(read)
     taken = {one.name.lower() for one in described.columns}
     place = free_name("place", taken)
     select = select_from(table_of(described, base), *(column(name, base) for name in read))
@@ -138,7 +171,8 @@ def few_rows_of(described: Table, columns: Iterable[Column]) -> exp.Select:
     has_owner = exp.Not(this=exp.Is(this=column(owner.column, end), expression=exp.Null()))
     few = exp.LTE(this=column(place, kept), expression=number(cast(int, described.max_rows)))
     found: list[exp.Expression] = [column(name, kept) for name in read]
-    outer = select_from(inner(filtered_by(select, [has_owner]), kept), *(found or [number(1)]))
+    select = filtered_by(select, [has_owner, *conditions])
+    outer = select_from(inner(select, kept), *(found or [number(1)]))
     return filtered_by(outer, [few])
 
 

@@ -101,6 +101,23 @@ ACCEPTED = [
     "count(*) DESC) AS r FROM visit GROUP BY patient, town) AS t",
     "SELECT count(*) FROM (SELECT cost, sum(cost) OVER (PARTITION BY patient, town ORDER BY vid) "
     "AS s FROM visit) AS t WHERE s > 1",
+    "SELECT count(*) FROM (SELECT row_number() OVER (PARTITION BY patient ORDER BY cost, vid) "
+    "AS r FROM visit) AS t WHERE r = 1",
+    "SELECT sum(r) FROM (SELECT lag(cost) OVER (PARTITION BY patient ORDER BY vid DESC) AS r "
+    "FROM visit) AS t",
+    "SELECT count(*) FROM (SELECT lead(town, 2) OVER (PARTITION BY patient, vid) AS r, "
+    "first_value(urgent) OVER (PARTITION BY patient ORDER BY town, vid) AS f FROM visit) AS t "
+    "WHERE r = 1 OR f",
+    "SELECT sum(r) FROM (SELECT patient, row_number() OVER (PARTITION BY patient ORDER BY "
+    "count(*), town) AS r FROM visit GROUP BY patient, town) AS t",
+    "SELECT count(*) FROM (SELECT row_number() OVER (PARTITION BY id ORDER BY vid, id) AS r "
+    "FROM patient LEFT JOIN visit ON id = patient) AS t WHERE r > 1",
+    # Subqueries in ON.
+    "SELECT count(*) FROM patient AS p JOIN visit AS v ON p.id = v.patient AND NOT EXISTS "
+    "(SELECT 1 FROM visit AS w WHERE w.patient = p.id AND w.cost > v.cost) WHERE age > 0",
+    "SELECT count(*) FROM patient AS p JOIN visit AS v ON p.id = v.patient "
+    "AND v.town IN (SELECT tid FROM town) AND v.cost = (SELECT max(cost) FROM visit AS w "
+    "WHERE w.patient = v.patient)",
     # DISTINCT and set operations.
     "SELECT count(*) FROM (SELECT DISTINCT patient, town FROM visit) AS t",
     "SELECT count(DISTINCT patient) FROM visit WHERE urgent",
@@ -186,7 +203,23 @@ REFUSED = [
     ("SELECT count(*) FROM (SELECT row_number() OVER (PARTITION BY patient ORDER BY cost) AS r "
      "FROM visit) AS t WHERE r = 1", None),
     ("SELECT count(*) FROM (SELECT lag(cost) OVER (PARTITION BY patient ORDER BY cost) AS r "
+     "FROM visit) AS t WHERE r = 1", "unit_order"),
+    ("SELECT count(*) FROM (SELECT row_number() OVER (PARTITION BY patient) AS r FROM visit) AS t",
+     "unit_order"),
+    ("SELECT count(*) FROM (SELECT row_number() OVER (PARTITION BY patient ORDER BY vid + 0) AS r "
+     "FROM visit) AS t WHERE r = 1", "unit_order"),
+    ("SELECT count(*) FROM (SELECT row_number() OVER (ORDER BY vid) AS r FROM visit) AS t "
+     "WHERE r = 1", "unit_lost"),
+    ("SELECT count(*) FROM (SELECT row_number() OVER (PARTITION BY patient.town, id ORDER BY cost) "
+     "AS r FROM patient LEFT JOIN visit ON id = patient) AS t WHERE r > 1", "unit_order"),
+    ("SELECT count(*) FROM (SELECT patient, row_number() OVER (PARTITION BY patient ORDER BY "
+     "count(*)) AS r FROM visit GROUP BY patient, town) AS t WHERE r = 1", "unit_order"),
+    ("SELECT count(*) FROM (SELECT lag(cost, town) OVER (PARTITION BY patient ORDER BY vid) AS r "
      "FROM visit) AS t WHERE r = 1", None),
+    ("SELECT count(*) FROM patient LEFT JOIN visit AS v ON id = patient AND EXISTS (SELECT 1 "
+     "FROM visit AS w WHERE w.patient = v.patient)", None),
+    ("SELECT count(*) FROM patient JOIN visit AS v ON id = patient AND EXISTS (SELECT 1 "
+     "FROM visit AS w WHERE w.town = v.town)", "unit_lost"),
     ("SELECT count(*) FROM (SELECT sum(cost) OVER (PARTITION BY patient ORDER BY cost "
      "ROWS UNBOUNDED PRECEDING) AS r FROM visit) AS t WHERE r = 1", "unit_order"),
     ("SELECT count(*) FROM (SELECT patient, sum(score) AS s FROM visit GROUP BY patient) AS t "

@@ -217,7 +217,17 @@ class Texts:
         how = self._one("UNION ALL", "UNION", "EXCEPT", "INTERSECT")
         return f"{self.query(depth - 1)} {how} {self.query(0)}"
 
+    def _numbered(self) -> str:
+        a = self._name()
+        by = self._one(*[f"{a}.patient"] * 3, f"{a}.town")
+        order = self._one(*[f"{a}.town, {a}.vid"] * 3, f"{a}.vid DESC", f"{a}.town")
+        call = self._one("row_number()", f"lag({a}.town)", f"first_value({a}.town)")
+        shown = f"{call} OVER (PARTITION BY {by} ORDER BY {order})"
+        return f"SELECT {a}.patient AS pid, {shown} AS x FROM visit AS {a}"
+
     def _window(self, depth: int) -> str:
+        if self._one(True, False):
+            return self._numbered()
         a, given = self._from(depth)
         by = self._one(*[f"PARTITION BY {a}.pid"] * 3, f"PARTITION BY {a}.x", "")
         call = self._one(

@@ -99,6 +99,21 @@ def test_the_kept_rows_are_those_of_the_definition(seed: int, both_engines: Both
         assert Counter(both_engines.rows(everything(VISIT))) == wanted
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_units_with_few_rows_need_no_order(seed: int, both_engines: BothEngines) -> None:
+    """Units with less rows than the limit, with as many, and with more."""
+    chance = random.Random(seed)
+    rows: list[Row] = [
+        (unit, chance.choice([None, 0, 1]), chance.choice([None, "", "a"]))
+        for unit in (*range(8), None)
+        for _ in range(chance.randrange(7))
+    ]
+    both_engines.load([VISIT], {"visit": rows})
+    assert Counter(both_engines.rows(everything(VISIT))) == Counter(kept(VISIT, rows, 0))
+    none = select_from(rows_of(VISIT, [], "t"), exp.Count(this=exp.Star()))
+    assert both_engines.scalar(none) == len(kept(VISIT, rows, 0))
+
+
 def test_a_key_alone_decides_where_there_is_one(both_engines: BothEngines) -> None:
     rows: list[Row] = [(i, i % 3 or None, None if i % 4 else i) for i in range(30)]
     both_engines.load([KEYED], {"keyed": rows})

@@ -142,3 +142,41 @@ def test_declared_functions_are_not_called(target: Target) -> None:
             database.count(ONE.format("i > inverse(CAST('0' AS INT) + CAST('0' AS INT))"), 1)
         assert caught.value.code == "database_failed"
     assert ledger.charged == 1
+
+
+UNITS = """
+CREATE TABLE patient (id integer PRIMARY KEY);
+CREATE TABLE visit (
+  id integer PRIMARY KEY, patient integer NOT NULL REFERENCES patient (id),
+  cost integer, price decimal(10, 2), day date
+);
+"""
+BAD_IN_UNITS = [
+    "HAVING sum(cost) > 'abc'",
+    "HAVING max(day) > '2024-06-31'",
+    "HAVING max(day) > DATE '2024-06-31'",
+    "HAVING max(day) + INTERVAL '1 fortnite' > DATE '2024-01-01'",
+    "HAVING count(*) IN ('1', 'x')",
+    "HAVING count(*) > 1 % 0",
+]
+GOOD_IN_UNITS = [
+    "HAVING sum(cost) > '3'",
+    "HAVING sum(price) BETWEEN '1.005' AND '123456789012.5'",
+    "HAVING max(day) > '2024-06-30' OR count(DISTINCT cost) > 2",
+    "HAVING max(CASE WHEN cost > 5 THEN cost ELSE 3 END) > 1",
+]
+IN_UNITS = "SELECT count(*) FROM (SELECT patient FROM visit GROUP BY patient {}) t"
+
+
+def test_constants_inside_units(target: Target) -> None:
+    target.execute(UNITS if isinstance(target, duckdb.DuckDBPyConnection) else UNITS.encode())
+    ledger = Charges()
+    with sqlrs.connect(target, ledger=ledger, public=["t"], unit="patient.id") as database:
+        for bad in BAD_IN_UNITS:
+            with pytest.raises(QueryRefused) as caught:
+                database.query(IN_UNITS.format(bad), 1)
+            assert (bad, caught.value.code) == (bad, "bad_literal")
+        assert ledger.charged == 0
+        for good in GOOD_IN_UNITS:
+            database.query(IN_UNITS.format(good), 1)
+    assert ledger.charged == len(GOOD_IN_UNITS)

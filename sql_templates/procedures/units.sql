@@ -1,0 +1,2 @@
+-- Whom each dataset protects.
+SELECT dataset, unit FROM sqlrs.dataset_units;
