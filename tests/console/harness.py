@@ -22,6 +22,7 @@ from sqlrs.console.server import ConsoleServer
 from sqlrs.database import Database
 from sqlrs.ledger.store import StoreLedger
 from sqlrs.proxy.config import Epsilons
+from sqlrs.proxy.protocol.tls import Tls
 
 OWNER, ANALYST, OTHER = "olga", "ada", "bob"
 PASSWORD = "correct horse"
@@ -95,6 +96,7 @@ def served(
     folder: Path,
     *,
     config: ConsoleConfig | None = None,
+    certificate: Tls | None = None,
     **changes: Any,
 ) -> Iterator[Running]:
     """A console over these databases, in a thread, until the block ends."""
@@ -110,7 +112,8 @@ def served(
         ledger = next(iter(databases.values())).ledger
         assert isinstance(ledger, StoreLedger)
         desk = Desk(service, databases, ledger, config, config.tls != "off")
-        server = ConsoleServer(desk, None, None)
+        files = (None, None) if certificate is None else (certificate.certificate, certificate.key)
+        server = ConsoleServer(desk, *files)
         for one in service.datasets.values():
             one.readers.start()
         await server.start()

@@ -14,7 +14,7 @@ function localTimes(root) {
 localTimes(document);
 document.addEventListener("htmx:afterSwap", (event) => {
   localTimes(event.target);
-  const first = event.target.querySelector("#pay, h2");
+  const first = event.target.querySelector("#pay") || event.target.querySelector("h2");
   if (first) {
     if (first.tagName === "H2") first.tabIndex = -1;
     first.focus();
