@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -31,6 +32,14 @@ settings.load_profile("sqlrs")
 # that it starts, also those that a test wants to stop.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+_SPARK = Path(__file__).parent / "spark"
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave the folder of Spark to tests/test_spark.py, which runs it in one process."""
+    named = any(Path(one).name.startswith("spark") or "/spark/" in one for one in config.args)
+    return True if collection_path == _SPARK and not named else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

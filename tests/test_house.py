@@ -85,7 +85,7 @@ DRIVERS = {
         "procedures/table_script.py",
         "procedures/unit_script.py",
     },
-    "pyspark": set[str](),
+    "pyspark": {"engines/spark.py", "engines/spark_session.py"},
     "sqlalchemy": {
         "ledger/budget_rows.py",
         "ledger/granting.py",
@@ -162,7 +162,7 @@ def test_imports_point_back_along_the_data_flow(path: Path) -> None:
 
 
 # Files that answer the same questions, each in its room: a seam, a database, a configuration.
-SAME_ROLE = {"base", "config", "duckdb", "postgres"}
+SAME_ROLE = {"base", "config", "duckdb", "postgres", "spark"}
 
 
 def test_a_name_means_one_thing() -> None:

@@ -3,7 +3,7 @@
 A function is on the list because it is deterministic, has no side effect, and neither waits nor
 makes large values from small ones, and because the engine's own catalog says so: the tests compare
 every name with PostgreSQL's pg_proc, DuckDB's duckdb_functions() and Spark's SHOW FUNCTIONS, and
-what the tree makes of a call with the call as written. What a parser knows besides is not on the list.
+what the tree makes of a call with the call as written. What a parser knows besides is not on it.
 """
 
 from __future__ import annotations

@@ -38,15 +38,15 @@ class Spark(Dialect):
 
         It marks the word TRY_CAST as safe. It also wraps what functions of dates are called with.
         """
-        for node in list(tree.find_all(exp.TsOrDsToDate)):
-            if isinstance(node.parent, _OF_DATES) and "start" not in node.meta:
-                node.replace(node.this)
+        for wrapped in list(tree.find_all(exp.TsOrDsToDate)):
+            if isinstance(wrapped.parent, _OF_DATES) and "start" not in wrapped.meta:
+                wrapped.replace(wrapped.this)
         for node in list(tree.find_all(exp.TryCast)):
             given = {name for name, value in node.args.items() if value is not None}
             if given == {"this", "to"}:
                 node.replace(_moved(node, exp.Cast(this=node.this, to=node.args["to"])))
-        for node in tree.find_all(exp.Sum):
-            node.meta[WRITTEN] = True
+        for total in tree.find_all(exp.Sum):
+            total.meta[WRITTEN] = True
         return tree
 
     def written(self, tree: exp.Expr, *, pretty: bool = False) -> str:

@@ -58,7 +58,7 @@ def spark_text(tree: exp.Expr, *, pretty: bool = False) -> str:
     """The text of a tree that is Spark's already. All names stand in backticks."""
     generator = Parser.get_or_raise("spark").generator(pretty=pretty, identify=True, comments=False)
     # On this instance only: a subclass of the dialect would register itself with the library.
-    generator.TABLESAMPLE_SEED_KEYWORD = "REPEATABLE"
+    generator.TABLESAMPLE_SEED_KEYWORD = "REPEATABLE"  # type: ignore[misc]
     return str(generator.generate(tree))
 
 

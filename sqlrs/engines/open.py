@@ -99,16 +99,21 @@ def open_engine(
                 "a number of threads": limit,
             },
         )
-        given = {"types": types, "graphs": graphs, "timeout": timeout}
         if isinstance(target, str):
             return _spark().of_url(
-                target, tables, memory_limit=memory_limit, temp_directory=temp_directory, **given
+                target,
+                tables,
+                types=types,
+                graphs=graphs,
+                memory_limit=memory_limit,
+                temp_directory=temp_directory,
+                timeout=timeout,
             )
         _refuse_options(
             "the Spark session says",
             {"a memory limit": memory_limit, "a temp directory": temp_directory},
         )
-        return _spark().of_session(target, tables, **given)
+        return _spark().of_session(target, tables, types=types, graphs=graphs, timeout=timeout)
     _refuse_duckdb_options(
         {
             "tables from files": tables,

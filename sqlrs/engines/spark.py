@@ -32,7 +32,7 @@ from sqlrs.engines.spark_catalog import (
 from sqlrs.engines.spark_files import FilePath, FileTable, file_tables
 from sqlrs.engines.spark_pins import Pin, SparkSource
 from sqlrs.engines.spark_session import OwnSession, of_session, of_url, require_settings
-from sqlrs.engines.watch import Outcome, Result, Stop, ctrl_c_interrupts, watched
+from sqlrs.engines.watch import Outcome, Stop, ctrl_c_interrupts, watched
 from sqlrs.errors import EngineFailed, Interrupted, SqlrsError, StatementFailed, UsageError
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -76,11 +76,13 @@ class SparkSnapshot:
     def run(self, tree: exp.Expr) -> list[Row]:
         """Run a tree that is Spark's already, and fetch all its rows."""
         text = spark_text(tree)
-        return self._watched(lambda: _fetched(self._session.sql(text)))
+        found: list[Row] = self._watched(lambda: _fetched(self._session.sql(text)))
+        return found
 
     def catalog(self) -> Catalog:
         """The catalog as it is now."""
-        return self._watched(self._engine.read_catalog)
+        found: Catalog = self._watched(self._engine.read_catalog)
+        return found
 
     def routines(self, names: Collection[str]) -> tuple[Routine, ...]:
         """Spark says nothing of what a function depends on, so there are none to vouch for."""
@@ -191,7 +193,7 @@ class SparkEngine:
         self, own: OwnSession, files: Sequence[FileTable] = (), timeout: float | None = None
     ) -> None:
         self.own = own
-        self._files = {(None, one.name): one for one in files}
+        self._files: dict[Identity, FileTable] = {(None, one.name): one for one in files}
         self._timeout = timeout
         self._closed = False
         self._lock = threading.Lock()
@@ -308,7 +310,7 @@ class SparkEngine:
         return self._files.get(identity) or spark_text(named(*identity))
 
     def loaded(self, source: FileTable, stored: Any, states: spark_pins.States) -> Any:
-        """The rows of files as the table has them. Edges are parsed once, as long as the files stay."""
+        """The rows of files as the table has them. Edges are parsed once while the files stay."""
         if source.graph is None:
             return source.rows(stored)
         with self._lock:
@@ -387,11 +389,9 @@ def _fetched(frame: Any) -> list[Row]:
             *(f"unix_micros({n})" if i in moments else n for i, n in enumerate(names))
         )
     rows = [tuple(row) for row in frame.collect()]
-    return (
-        [tuple(_moment(v) if i in moments else v for i, v in enumerate(r)) for r in rows]
-        if moments
-        else rows
-    )
+    if not moments:
+        return rows
+    return [tuple(_moment(v) if i in moments else v for i, v in enumerate(row)) for row in rows]
 
 
 def _moment(micros: Any) -> datetime | None:

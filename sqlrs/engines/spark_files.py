@@ -14,11 +14,10 @@ from os import PathLike, fspath
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from sqlrs.catalog import Table
+from sqlrs.catalog import Family, Table
 from sqlrs.engines.file_schema import Declared
 from sqlrs.engines.spark_catalog import columns_of, spark_type
 from sqlrs.errors import UsageError
-from sqlrs.catalog import Family
 
 FilePath = str | PathLike[str]
 
@@ -76,7 +75,9 @@ class FileTable:
         if self.suffix == ".txt":
             ends = [f"CAST(regexp_extract(value, r'{_LINE}', {i}) AS BIGINT)" for i in (1, 2)]
             lines = stored.where(f"NOT value RLIKE r'{_NO_EDGE}'")
-            stored = lines.selectExpr(*(f"{end} AS {name}" for end, name in zip(ends, _EDGE)))
+            stored = lines.selectExpr(
+                *(f"{end} AS {name}" for end, name in zip(ends, _EDGE, strict=True))
+            )
         else:
             stored = stored.toDF(*_EDGE)
             stored = stored.selectExpr(

@@ -73,6 +73,8 @@ _OWN_LOCAL = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127
 # pyspark writes the text of every error, and with it values of the data, to stderr.
 _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "pyspark", "py4j")
 _STARTING = threading.Lock()
+# Where those run that were started here.
+_OWN_APPLICATIONS: dict[str, str] = {}
 
 
 @dataclass(frozen=True)
@@ -167,7 +169,7 @@ def _started(master: str, settings: Mapping[str, str], *, local: bool) -> OwnSes
     with _STARTING:
         context = pyspark.SparkContext._active_spark_context
         if context is not None:
-            if getattr(context, "_sqlrs_master", None) != master:
+            if _OWN_APPLICATIONS.get(context.applicationId) != master:
                 raise UsageError(
                     "this process has a Spark application already",
                     hint="give its session: connect(spark)",
@@ -178,7 +180,7 @@ def _started(master: str, settings: Mapping[str, str], *, local: bool) -> OwnSes
             builder = builder.config(name, value)
         with suppress(Exception), _quietly():
             first = builder.getOrCreate()
-            first.sparkContext._sqlrs_master = master
+            _OWN_APPLICATIONS[first.sparkContext.applicationId] = master
             return OwnSession(_settled(first.newSession()), False, first.stop)
         raise EngineFailed(
             "no Spark application could be started"

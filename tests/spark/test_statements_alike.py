@@ -27,7 +27,10 @@ _MONEY = ColumnType(Family.DECIMAL, "DECIMAL(9,2)")
 _REAL = ColumnType(Family.FLOAT, "DOUBLE")
 _MOMENT = ColumnType(Family.TIMESTAMP, "TIMESTAMP")
 _TABLES = (
-    table("patient", "pid", "city", "born", types={"city": TEXT, "born": _DATE}, nullable="pid city born"),
+    table(
+        "patient", "pid", "city", "born",
+        types={"city": TEXT, "born": _DATE}, nullable="pid city born",
+    ),
     table(
         "stay", "pid", "ward", "day", "at", "cost", "weight",
         types={"ward": TEXT, "day": _DATE, "at": _MOMENT, "cost": _MONEY, "weight": _REAL},
@@ -41,7 +44,7 @@ _SEED = 20
 def _rows() -> dict[str, list[tuple[object, ...]]]:
     draw = random.Random(_SEED)
     wards = ["a", "b", "c", None]
-    stays = [
+    stays: list[tuple[object, ...]] = [
         (
             draw.randrange(12),
             draw.choice(wards),
@@ -52,7 +55,7 @@ def _rows() -> dict[str, list[tuple[object, ...]]]:
         )
         for _ in range(60)
     ]
-    patients = [
+    patients: list[tuple[object, ...]] = [
         (i, draw.choice(["x", "y", None]), date(1950 + draw.randrange(60), 2, 3)) for i in range(12)
     ]
     return {"patient": patients, "stay": stays, "ward": [("a", 1), ("b", 1), ("c", 2)]}
@@ -98,7 +101,8 @@ _STATEMENTS = {
     "group_of_public": "SELECT w.floor, count(*) AS n FROM stay s JOIN ward w ON s.ward = w.name "
     "GROUP BY w.floor ORDER BY 1",
     "sums": "SELECT sum(cost) AS s, avg(cost) AS a, count(*) AS n, sum(weight) AS w FROM stay",
-    "sum_of_product": "SELECT sum(s.cost * w.floor) AS n FROM stay s JOIN ward w ON s.ward = w.name",
+    "sum_of_product": "SELECT sum(s.cost * w.floor) AS n FROM stay s JOIN ward w "
+    "ON s.ward = w.name",
     "months": "SELECT year(day) AS y, count(*) AS n FROM stay WHERE day BETWEEN DATE '2024-01-02' "
     "AND DATE '2024-12-30' GROUP BY year(day)",
     "outer_join": "SELECT count(*) AS n FROM patient p LEFT JOIN stay s ON p.pid = s.pid",

@@ -1,0 +1,305 @@
+"""The Spark engine alone: files held still, types, settings, stops, errors that tell nothing."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlglot
+from sqlglot import exp
+
+import sqlrs
+from sqlrs.catalog import Family
+from sqlrs.compiler.functions import FUNCTIONS
+from sqlrs.dialects import dialect_named
+from sqlrs.engines.base import Engine
+from sqlrs.engines.open import open_engine
+from sqlrs.engines.spark_catalog import spark_type
+from sqlrs.errors import EngineFailed, Interrupted, QueryRefused, StatementFailed, UsageError
+from tests.support.spark import FOR_FEW_ROWS, load
+
+_EDGES = "# ends\n1\t2\n2 3\n\n3\t1\n3\t1\n3\t4\n"
+
+
+def _select(text: str) -> exp.Expression:
+    tree = sqlglot.parse_one(text, dialect="spark")
+    assert isinstance(tree, exp.Expression)
+    return tree
+
+
+@pytest.fixture
+def edges(spark: Any, tmp_path: Path) -> Iterator[tuple[Engine, Path]]:
+    load(spark, (), {})
+    file = tmp_path / "edges.txt"
+    file.write_text(_EDGES, encoding="utf-8")
+    engine = open_engine(spark, tables={"edge": file})
+    yield engine, file
+    engine.close()
+
+
+_COUNT = "SELECT count(*) FROM edge"
+
+
+def test_an_edge_list_has_no_repetition_and_is_a_key(edges: tuple[Engine, Path]) -> None:
+    engine, _ = edges
+    (table,) = engine.catalog().tables
+    assert table.keys == {frozenset({"src", "dst"})}
+    with engine.snapshot() as snapshot:
+        assert snapshot.scalar(_select(_COUNT)) == 4
+
+
+@pytest.mark.parametrize("change", ["overwritten", "gone"])
+def test_a_file_that_changes_ends_the_release(edges: tuple[Engine, Path], change: str) -> None:
+    engine, file = edges
+    with pytest.raises(EngineFailed) as failed, engine.snapshot() as snapshot:
+        snapshot.scalar(_select(_COUNT))
+        if change == "gone":
+            file.unlink()
+        else:
+            file.write_text("7\t8\n", encoding="utf-8")
+    assert failed.value.code == "file_changed"
+    assert str(file) not in str(failed.value)
+
+
+def test_a_release_reads_the_files_that_are_there_when_it_begins(
+    spark: Any, tmp_path: Path
+) -> None:
+    folder = tmp_path / "visits"
+    spark.range(3).write.parquet(str(folder))
+    engine = open_engine(spark, tables={"visit": folder})
+    count = _select("SELECT count(*) FROM visit")
+    with engine.snapshot() as snapshot:
+        assert snapshot.scalar(count) == 3
+        spark.range(5).write.mode("append").parquet(str(folder))
+        assert snapshot.scalar(count) == 3
+    with engine.snapshot() as snapshot:
+        assert snapshot.scalar(count) == 8
+    # One table is a pattern of files, and one a CSV file, whose types are the owner's words.
+    csv = tmp_path / "a.csv"
+    csv.write_text("x,day\n1,2024-02-29\n,2024-03-01\n", encoding="utf-8")
+    engine = open_engine(
+        spark,
+        tables={"visit": f"{folder}/*.parquet", "c": csv},
+        types={"c": "x BIGINT, day DATE"},
+    )
+    with engine.snapshot() as snapshot:
+        assert snapshot.scalar(count) == 8
+        assert snapshot.rows(_select("SELECT count(*), count(x), max(year(day)) FROM c")) == [
+            (2, 1, 2024)
+        ]
+    csv.write_text("x,day\n1.5,2024-02-29\n", encoding="utf-8")
+    with pytest.raises(EngineFailed) as failed, engine.snapshot() as snapshot:
+        snapshot.rows(_select("SELECT count(*) FROM c"))
+    assert "1.5" not in str(failed.value)
+    with pytest.raises(UsageError, match="no types"):
+        open_engine(spark, tables={"c": csv})
+
+
+def test_tables_that_cannot_be_held_still_are_refused(spark: Any) -> None:
+    load(spark, (), {})
+    spark.sql("SELECT id, rand() AS r FROM range(3)").createOrReplaceTempView("chance")
+    spark.range(9).limit(3).createOrReplaceTempView("some")
+    spark.range(9).where("id > 2").createOrReplaceTempView("still")
+    engine = open_engine(spark)
+    with engine.snapshot() as snapshot:
+        assert snapshot.scalar(_select("SELECT count(*) FROM still")) == 6
+    for name in ("chance", "some"):
+        with pytest.raises(UsageError) as refused, engine.snapshot() as snapshot:
+            snapshot.scalar(_select(f"SELECT count(*) FROM {name}"))
+        assert refused.value.code == "not_pinned"
+
+
+def test_types_are_read_strictly() -> None:
+    families = {
+        "int": Family.INTEGER,
+        "decimal(9,2)": Family.DECIMAL,
+        "float": Family.FLOAT,
+        "string": Family.TEXT,
+        "varchar(3)": Family.TEXT,
+        "char(3)": Family.OPAQUE,
+        "timestamp": Family.TIMESTAMP_TZ,
+        "timestamp_ntz": Family.TIMESTAMP,
+        "string collate UTF8_LCASE": Family.OTHER,
+        "map<int,int>": Family.OPAQUE,
+        "interval day to second": Family.OPAQUE,
+        "something new": Family.OPAQUE,
+    }
+    assert {name: spark_type(name).family for name in families} == families
+    assert spark_type("string collate UTF8_LCASE").collation == "UTF8_LCASE"
+
+
+def test_catalog_tables_and_views(spark: Any) -> None:
+    load(spark, (), {})
+    spark.sql("CREATE DATABASE clinic")
+    spark.sql(
+        "CREATE TABLE clinic.stay (a CHAR(3), b STRING COLLATE UTF8_LCASE, c TIMESTAMP, "
+        "d TIMESTAMP_NTZ, n BIGINT) USING parquet"
+    )
+    spark.sql(
+        "INSERT INTO clinic.stay VALUES ('x', 'Q', now(), NULL, 1), ('y', 'q', now(), NULL, 5)"
+    )
+    spark.sql("USE clinic")
+    spark.sql("CREATE VIEW large (number) AS SELECT n FROM stay WHERE n > 2")
+    try:
+        db = sqlrs.connect(spark)
+        (table,) = [one for one in db.catalog.tables if one.name == "stay"]
+        families = {one.name: one.type.family for one in table.columns}
+        assert families["a"] is Family.OPAQUE and families["b"] is Family.OTHER
+        assert families["c"] is Family.TIMESTAMP_TZ and families["d"] is Family.TIMESTAMP
+        measured = db.sensitivity("SELECT count(*) FROM large WHERE number < 100", beta=0.1)
+        assert measured.count == 1
+        same = db.sensitivity("SELECT count(*) FROM stay x JOIN stay y ON x.b = y.b", beta=0.1)
+        assert same.count == 4
+        with pytest.raises(QueryRefused):
+            db.count("SELECT count(*) FROM stay WHERE a = 'x'", epsilon=1)
+        with pytest.raises(UsageError, match="is not a key"):
+            sqlrs.connect(spark, keys={"stay": ["b"]})
+    finally:
+        spark.sql("USE default")
+
+
+def test_nothing_wraps_round_or_vanishes(spark: Any) -> None:
+    load(spark, (), {})
+    spark.conf.set("spark.sql.ansi.enabled", "false")
+    spark.conf.set("spark.sql.files.ignoreMissingFiles", "true")
+    spark.conf.set("spark.sql.legacy.timeParserPolicy", "LEGACY")
+    try:
+        spark.range(2).selectExpr("9223372036854775807 AS x").createOrReplaceTempView("big")
+        assert spark.sql("SELECT sum(x) FROM big").collect()[0][0] < 0, "the control wraps round"
+        engine = open_engine(spark)
+        with engine.snapshot() as snapshot:
+            with pytest.raises(StatementFailed):
+                snapshot.scalar(_select("SELECT max(x + 1) FROM big"))
+            # A sum that is planned here is wide enough.
+            planned = exp.select(exp.Sum(this=exp.cast(exp.column("x"), "bigint"))).from_("big")
+            assert snapshot.scalar(planned) == 2 * (2**63 - 1)
+            assert snapshot.rows(_select("SELECT '${x}', 'a\\\\b'")) == [("${x}", "a\\b")]
+        # Somebody who reaches into our own session is noticed.
+        with pytest.raises(EngineFailed), engine.snapshot() as snapshot:
+            engine.own.session.conf.set("spark.sql.ansi.enabled", "false")  # type: ignore[attr-defined]
+        engine.close()
+    finally:
+        for name in ("ansi.enabled", "files.ignoreMissingFiles", "legacy.timeParserPolicy"):
+            spark.conf.unset(f"spark.sql.{name}")
+
+
+def test_no_value_of_the_data_is_told(
+    spark: Any, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    load(spark, (), {})
+    spark.sql("SELECT 'secret77' AS x UNION ALL SELECT '5'").createOrReplaceTempView("held")
+    db = sqlrs.connect(spark)
+    with pytest.raises(sqlrs.errors.SqlrsError) as failed:
+        db.count("SELECT count(*) FROM held WHERE CAST(x AS INT) > 2", epsilon=1)
+    shown = "".join(capfd.readouterr()) + caplog.text + repr(failed.value) + str(failed.value)
+    assert "secret77" not in shown
+    assert failed.value.__context__ is None and failed.value.__cause__ is None
+
+
+_ENDLESS = "SELECT count(*) FROM still a, still b, still c, still d WHERE a.id + b.id < c.id * d.id"
+
+
+def test_statements_are_stopped(spark: Any) -> None:
+    load(spark, (), {})
+    spark.range(20_000).createOrReplaceTempView("still")
+    for name in FOR_FEW_ROWS:
+        # Without compiled code a task does not notice that it is to end.
+        spark.conf.unset(name)
+    engine = open_engine(spark, timeout=2.0)
+    with pytest.raises(EngineFailed) as failed, engine.snapshot() as snapshot:
+        snapshot.scalar(_select(_ENDLESS))
+    assert failed.value.code == "timeout"
+    engine = open_engine(spark)
+    for name, value in FOR_FEW_ROWS.items():
+        spark.conf.set(name, value)
+    timer = threading.Timer(2.0, engine.interrupt)
+    timer.start()
+    with pytest.raises(Interrupted), engine.snapshot() as snapshot:
+        snapshot.scalar(_select(_ENDLESS))
+    timer.join()
+    # No job is left behind, and the next snapshot works.
+    until = time.monotonic() + 30
+    while spark.sparkContext.statusTracker().getActiveJobsIds() and time.monotonic() < until:
+        time.sleep(0.1)
+    assert not spark.sparkContext.statusTracker().getActiveJobsIds()
+    with engine.snapshot() as snapshot:
+        assert snapshot.scalar(_select("SELECT count(*) FROM still")) == 20_000
+
+
+def test_what_spark_cannot_read_is_refused_before_the_charge(spark: Any) -> None:
+    load(spark, (), {})
+    spark.sql("SELECT 1 AS x, DATE '2024-01-01' AS d, 'a' AS t").createOrReplaceTempView("held")
+    db = sqlrs.connect(spark)
+    for condition in (
+        "d > DATE '2024-02-31'",
+        "abs(d - DATE '2024-01-01') < 3",
+        "t SIMILAR TO 'a'",
+        "d < 'today'",
+        "x = CAST('2' AS VARCHAR(1))",
+        "x > now()",
+    ):
+        with pytest.raises(QueryRefused):
+            db.count(f"SELECT count(*) FROM held WHERE {condition}", epsilon=1)
+    assert db.count('SELECT count(*) FROM held WHERE t = "a"', epsilon=1).value is not None
+
+
+_PARTS = ["year", "month", "day", "quarter", "dayofweek", "dayofyear", "hour", "minute"]
+_OF_TEXTS = [
+    "lower",
+    "upper",
+    "lcase",
+    "ucase",
+    "length",
+    "char_length",
+    "reverse",
+    "ascii",
+    "trim",
+    "ltrim",
+    "rtrim",
+]
+_ARGUMENTS = {
+    "date_trunc": ["'MONTH'", "DATE '2024-02-29'"],
+    "make_date": ["2024", "2", "29"],
+    "datediff": ["DATE '2024-02-29'", "DATE '2023-12-31'"],
+    "if": ["1 < 2", "3", "4"],
+    "split_part": ["'a-b'", "'-'", "2"],
+    "replace": ["'abc'", "'b'", "'xy'"],
+    **{name: ["'abcd'", "2", "2"] for name in ("substring", "substr")},
+    **{name: ["'abcd'", "2"] for name in ("left", "right")},
+    **{name: ["'abcb'", "'b'"] for name in ("startswith", "endswith", "contains", "instr")},
+    **{name: ["TIMESTAMP '2024-02-29 13:14:15'"] for name in _PARTS},
+    **{name: ["' aBc '"] for name in _OF_TEXTS},
+    "concat": ["'a'", "NULL", "'b'"],
+}  # fmt: skip
+
+
+def test_functions_mean_what_they_are_written_as(spark: Any) -> None:
+    """What the tree makes of a call gives the value of the call as written."""
+    calls = []
+    for name, (least, _) in FUNCTIONS["spark"].items():
+        given = _ARGUMENTS.get(name) or ["0.5", "3", "2"][: max(least, 1) if name != "pi" else 0]
+        calls.append(f"{name}({', '.join(given)})")
+    written = spark.sql("SELECT " + ", ".join(calls)).collect()[0]
+    dialect = dialect_named("spark")
+    trees = [dialect.as_read(sqlglot.parse_one(call, dialect="spark")) for call in calls]
+    remade = spark.sql("SELECT " + ", ".join(dialect.written(tree) for tree in trees)).collect()[0]
+    assert dict(zip(calls, written, strict=True)) == dict(zip(calls, remade, strict=True))
+    known = {row[0].lower() for row in spark.sql("SHOW SYSTEM FUNCTIONS").collect()}
+    assert {name for name in FUNCTIONS["spark"] if name not in known} <= {"if", "coalesce"}
+
+
+def test_a_killed_start_is_told_clearly(monkeypatch: pytest.MonkeyPatch, spark: Any) -> None:
+    monkeypatch.setenv("JAVA_HOME", os.devnull)
+    with pytest.raises(UsageError) as refused:
+        open_engine("spark://local[1]")
+    assert refused.value.code == "no_java"
+    monkeypatch.delenv("JAVA_HOME")
+    with pytest.raises(UsageError, match="already"):
+        open_engine("spark://local[7]")
+    with pytest.raises(UsageError, match="malformed"):
+        open_engine("spark://local[x]")
