@@ -42,6 +42,8 @@ ORDER = [
     ("ledger",),
     ("before_charge",),
     ("release",),
+    ("wished_release",),
+    ("quoting",),
     ("owner",),
     ("database",),
     ("config", "graphs"),
