@@ -73,6 +73,7 @@ class Counting:
                 error_bars=request.error_bars,
                 cancel=self._pacing.stop,
                 hold=self._pacing.hold,
+                error=request.error,
             )
         return self._service.backend.count(
             self._analyst,
@@ -81,4 +82,5 @@ class Counting:
             error_bars=request.error_bars,
             cancel=self._pacing.stop,
             hold=self._pacing.hold,
+            error=request.error,
         )
