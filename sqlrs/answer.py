@@ -58,6 +58,44 @@ class Clipping:
         return f"{whose} above {most} were cut to {most}; {error}" if self.cut else error
 
 
+@dataclass(frozen=True)
+class Wished:
+    """The error that was wished instead of a price, and the most that it might have cost.
+
+    ``looked``: what the estimate of the scale cost, 0 where it was known before, None where the
+    width of the noise is public.
+    """
+
+    error: Decimal
+    maximum: Decimal
+    looked: Decimal | None = None
+
+    def to_record(self) -> dict[str, str | None]:
+        """The public facts, for JSON."""
+        looked = None if self.looked is None else f"{self.looked:f}"
+        return {"error": f"{self.error:f}", "maximum": f"{self.maximum:f}", "looked": looked}
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Wished:
+        """What ``to_record`` wrote."""
+        looked = record["looked"]
+        return cls(
+            Decimal(record["error"]),
+            Decimal(record["maximum"]),
+            None if looked is None else Decimal(looked),
+        )
+
+    def in_words(self, epsilon: Decimal) -> str:
+        """What was wished and what it cost."""
+        said = f"an error of at most {self.error:f} was wished: epsilon {epsilon:f} of at most "
+        said += f"{self.maximum:f}"
+        if self.looked is None:
+            return said
+        if not self.looked:
+            return f"{said}; the scale of the noise was known from an earlier question"
+        return f"{said}, {self.looked:f} of it to estimate the scale of the noise"
+
+
 def _short(value: float) -> str:
     """Three digits, or all of those before the point."""
     return f"{value:.3g}" if value < 1000 else f"{value:.0f}"
@@ -83,6 +121,7 @@ class Answer:
     ``repeated``: the same was asked before, so this is the recorded answer, free of charge and
     without fresh noise. ``epsilon`` is then what it cost the first time. ``protects``: one row of a
     private table, or all rows of one unit, by the unit's name; of these ``clipping`` says more.
+    ``wished``: the error that was asked for instead of a price.
     """
 
     value: int
@@ -92,6 +131,7 @@ class Answer:
     repeated: bool = field(default=False, compare=False)
     protects: str = ROW
     clipping: Clipping | None = None
+    wished: Wished | None = None
 
     def __int__(self) -> int:
         return self.value
@@ -124,8 +164,12 @@ class Answer:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Who is protected and how much of one unit could enter, in words; nothing for rows."""
-        return unit_notes(self.protects, () if self.clipping is None else (self.clipping,))
+        """Who is protected and how much of one unit could enter, and what was wished, in words."""
+        said = () if self.wished is None else (self.wished.in_words(self.epsilon),)
+        return (
+            *unit_notes(self.protects, () if self.clipping is None else (self.clipping,)),
+            *said,
+        )
 
     def to_json(self) -> str:
         """The public answer as JSON."""
@@ -141,6 +185,7 @@ class Answer:
                 "protects": self.protects,
                 "clipping": self.clipping and self.clipping.to_record(),
             }
+            | ({} if self.wished is None else {"wished": self.wished.to_record()})
         )
 
     @classmethod
@@ -156,4 +201,5 @@ class Answer:
             # Answers that were recorded before units could be declared say nothing of these.
             protects=record.get("protects", ROW),
             clipping=(clipping := record.get("clipping")) and Clipping.from_record(clipping),
+            wished=(wished := record.get("wished")) and Wished.from_record(wished),
         )

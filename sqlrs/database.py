@@ -17,6 +17,7 @@ from sqlrs.engines.declared import declared_functions
 from sqlrs.engines.file_schema import Declared
 from sqlrs.engines.open import TYPES, open_engine
 from sqlrs.engines.owner_values import typed_bounds, typed_domains
+from sqlrs.epsilon import MAX_ERROR
 from sqlrs.errors import QueryRefused, UsageError
 from sqlrs.inputs import arguments
 from sqlrs.inputs.said_owners import SaidOwner, owners_by_table, rows_by_table, unit_name
@@ -29,10 +30,12 @@ from sqlrs.owner.diagnose import Diagnosis, diagnose, diagnose_all
 from sqlrs.owner.explain import Explanation
 from sqlrs.owner.explain_statement import StatementExplanation, explained
 from sqlrs.owner.statements import Statement, statements
+from sqlrs.prices import Prices, prices_of
 from sqlrs.release import release, release_table
-from sqlrs.settings import Number, Request, Settings
+from sqlrs.settings import Number, Request, Settings, Wish
 from sqlrs.table_answer import TableAnswer
 from sqlrs.unit_declaration import with_unit
+from sqlrs.wished_release import Desk, release_wished, release_wished_table
 
 _LEDGER_STEPS = ("repeat", "reserve", "settle", "fail", "remaining")
 
@@ -182,8 +185,10 @@ class Database:
     def count(
         self,
         sql: str,
-        epsilon: Number,
+        epsilon: Number | None = None,
         *,
+        error: Number | None = None,
+        max_epsilon: Number | None = None,
         mechanism: str = DEFAULT,
         shape: int | None = None,
         error_bars: Number | None = None,
@@ -192,19 +197,31 @@ class Database:
     ) -> Answer:
         """A private count: charged to the ledger first, then computed, then released with noise.
 
-        A count over public tables alone is exact and costs nothing.
+        With ``error`` instead of ``epsilon``: as much of ``max_epsilon`` as makes half of the 95 %
+        interval no larger than that. A count over public tables alone is exact and costs nothing.
         """
         self._require_rows()
+        wish = wish_of(epsilon, error, max_epsilon)
+        if wish is not None and (
+            mechanism != DEFAULT or shape is not None or error_bars is not None
+        ):
+            raise UsageError(
+                "with a wished error the mechanism, the shape and the error bars follow from it",
+                hint="leave them out",
+            )
+        request = Request(
+            sql=sql,
+            epsilon=wish.maximum if wish is not None else _price(epsilon),
+            mechanism=mechanism,
+            shape=shape,
+            error_bars=error_bars,
+            analyst=self.analyst if analyst is None else analyst,
+            dataset=self.dataset,
+        )
+        if wish is not None:
+            return release_wished(request, wish, self._desk(progress))
         return release(
-            Request(
-                sql=sql,
-                epsilon=epsilon,
-                mechanism=mechanism,
-                shape=shape,
-                error_bars=error_bars,
-                analyst=self.analyst if analyst is None else analyst,
-                dataset=self.dataset,
-            ),
+            request,
             engine=self.engine,
             catalog=self.catalog,
             ledger=self.ledger,
@@ -215,8 +232,10 @@ class Database:
     def query(
         self,
         sql: str,
-        epsilon: Number,
+        epsilon: Number | None = None,
         *,
+        error: Number | None = None,
+        max_epsilon: Number | None = None,
         mechanism: str = DEFAULT,
         error_bars: Number | None = None,
         analyst: str | None = None,
@@ -225,22 +244,57 @@ class Database:
         """The private answer of a statement: groups, sums, several aggregates, as a table.
 
         Charged once, whatever stands around its aggregates: HAVING, ORDER BY, LIMIT, arithmetic.
+        ``error`` and ``max_epsilon`` as for ``count``: for one count or sum, grouped or not, whose
+        noise has a public width.
         """
         self._require_rows()
+        wish = wish_of(epsilon, error, max_epsilon)
+        request = Request(
+            sql=sql,
+            epsilon=wish.maximum if wish is not None else _price(epsilon),
+            mechanism=mechanism,
+            error_bars=error_bars,
+            analyst=self.analyst if analyst is None else analyst,
+            dataset=self.dataset,
+        )
+        if wish is not None:
+            return release_wished_table(request, wish, self._desk(progress))
         return release_table(
-            Request(
-                sql=sql,
-                epsilon=epsilon,
-                mechanism=mechanism,
-                error_bars=error_bars,
-                analyst=self.analyst if analyst is None else analyst,
-                dataset=self.dataset,
-            ),
+            request,
             engine=self.engine,
             catalog=self.catalog,
             ledger=self.ledger,
             settings=self.settings,
             progress=_checked_progress(progress),
+        )
+
+    def price(
+        self,
+        sql: str,
+        *,
+        error: Number | None = None,
+        max_epsilon: Number = 1,
+        analyst: str | None = None,
+    ) -> Prices:
+        """What is known of the price of an answer without spending any: nothing is charged.
+
+        Where the query fixes its sensitivity: the epsilon of a wished error. Elsewhere the widths
+        as multiples of the sensitivity, or by the scale that an earlier question released.
+        """
+        self._require_rows()
+        request = Request(
+            sql=sql,
+            epsilon=max_epsilon,
+            analyst=self.analyst if analyst is None else analyst,
+            dataset=self.dataset,
+        )
+        # With no wish, one that any price grants.
+        wish = Wish(MAX_ERROR if error is None else error, max_epsilon)
+        return prices_of(request, wish, self._desk(None), wished=error is not None)
+
+    def _desk(self, progress: Progress | None) -> Desk:
+        return Desk(
+            self.engine, self.catalog, self.ledger, self.settings, _checked_progress(progress)
         )
 
     def explain(
@@ -336,6 +390,32 @@ class Database:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def wish_of(
+    epsilon: Number | None, error: Number | None, max_epsilon: Number | None
+) -> Wish | None:
+    """The wish, None where a price is given instead; one of the two is needed."""
+    if (epsilon is None) == (error is None):
+        raise UsageError(
+            "give either epsilon or a wished error",
+            hint="epsilon=1 spends that much; error=100, max_epsilon=1 as much as the error takes",
+        )
+    if error is None:
+        if max_epsilon is not None:
+            raise UsageError("max_epsilon is for a wished error", hint="give error too")
+        return None
+    if max_epsilon is None:
+        raise UsageError(
+            "a wished error needs the most that it may cost", hint="give max_epsilon, such as 1"
+        )
+    return Wish(error, max_epsilon)
+
+
+def _price(epsilon: Number | None) -> Number:
+    if epsilon is None:
+        raise UsageError("no epsilon was given")
+    return epsilon
 
 
 def _check_unit(unit: str | None, rows_per_unit: object, *others: Mapping[str, object]) -> None:

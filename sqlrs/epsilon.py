@@ -11,6 +11,7 @@ from sqlrs.errors import UsageError
 MIN_EPSILON = Decimal("0.000001")
 MAX_EPSILON = Decimal(1000)
 MAX_DIGITS = 20
+MAX_ERROR = Decimal(10) ** 18
 
 _MAX_TEXT = 64
 _MAX_POWER = 10 ** (2 * MAX_DIGITS)
@@ -42,6 +43,19 @@ def parse_epsilon(value: str | int | float | Decimal | Fraction) -> Decimal:
     if not MIN_EPSILON <= parsed <= MAX_EPSILON:
         raise _refusal(f"must lie between {MIN_EPSILON:f} and {MAX_EPSILON:f}")
     return Decimal(f"{parsed:f}")
+
+
+def parse_error(value: str | int | float | Decimal) -> Decimal:
+    """A wished error exactly as it is written: a decimal above 0."""
+    match = None if isinstance(value, bool) else _NUMBER.fullmatch(str(value).strip()[:_MAX_TEXT])
+    digits = "" if match is None else match.group(1).replace(".", "").strip("0")
+    parsed = Decimal(0) if match is None else Decimal(match.group(0))
+    if not digits or len(digits) > MAX_DIGITS or not MIN_EPSILON <= parsed <= MAX_ERROR:
+        raise UsageError(
+            "the wished error must be a number above 0",
+            hint="give half the width of the interval, such as 100",
+        )
+    return Decimal(f"{parsed.normalize():f}")
 
 
 def _text_of(value: object) -> str:

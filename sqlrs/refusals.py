@@ -166,6 +166,15 @@ _SIZE = (
             "count over a smaller join; the owner can store a join of public tables as one table"),
 )  # fmt: skip
 
+_WISHES = (
+    Refusal("wish_not_met", "22023", "the wished error cannot be had for the maximal epsilon",
+            "wish a larger error, or allow more epsilon"),
+    Refusal("wish_unsupported", "0A000",
+            "an error cannot be wished for this statement",
+            "it can for one count over joins, and for counts or sums of one kind, in groups or "
+            "not, whose noise has a public width; else give epsilon, with error bars"),
+)  # fmt: skip
+
 _CLIPPED_ROWS = (
     Refusal("clipping_needs_one_row", "0A000",
             "clipping protects a row where each result has one private row",
@@ -225,6 +234,7 @@ CHAPTERS: dict[str, tuple[Refusal, ...]] = {
     "the size of the query": _SIZE,
     "bounded rows of units": _BOUNDED_ROWS,
     "clipped rows": _CLIPPED_ROWS,
+    "wished errors": _WISHES,
     "the proxy": _PROXY,
     "the owner's comparison of sensitivities": _OWNER,
 }

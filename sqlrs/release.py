@@ -214,7 +214,7 @@ def _noisy_table(
         bits = SystemBits()
         return {asked: draw(bits) for asked, draw in draws.items()}
 
-    return _guarded(work)
+    return guarded(work)
 
 
 def _one_number(table: TableAnswer, mechanism: Mechanism) -> Answer:
@@ -251,10 +251,10 @@ def _noisy(prepared: Preparation, measurements: Measurements, end: ExitStack) ->
             draw = prepared.measure(measurements)
         return draw(SystemBits())
 
-    return _guarded(work)
+    return guarded(work)
 
 
-def _guarded(work: Callable[[], _Outcome]) -> _Outcome | SqlrsError:
+def guarded(work: Callable[[], _Outcome]) -> _Outcome | SqlrsError:
     """What the work gives, or the one error that tells nothing about the data."""
     try:
         return work()

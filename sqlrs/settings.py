@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal
+from fractions import Fraction
 
-from sqlrs.epsilon import parse_epsilon
+from sqlrs.epsilon import parse_epsilon, parse_error
 from sqlrs.errors import UsageError
 from sqlrs.inputs import arguments
 from sqlrs.measuring.solvable import solvable
@@ -81,6 +82,31 @@ class Settings:
         if solved:
             load_solver()
         return Reading.of(query, max_external=self.max_external, solved=solved)
+
+
+@dataclass(frozen=True)
+class Wish:
+    """An error that an analyst wishes instead of a price: half the width of a 95 % interval.
+
+    Of ``max_epsilon`` only as much is spent as that takes.
+    """
+
+    error: Number
+    max_epsilon: Number
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "error", parse_error(self.error))
+        object.__setattr__(self, "max_epsilon", parse_epsilon(self.max_epsilon))
+
+    @property
+    def half_width(self) -> Fraction:
+        """The error, exactly."""
+        return Fraction(self.error)
+
+    @property
+    def maximum(self) -> Decimal:
+        """The most that may be spent."""
+        return parse_epsilon(self.max_epsilon)
 
 
 @dataclass(frozen=True)

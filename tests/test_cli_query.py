@@ -62,7 +62,8 @@ def test_a_table_with_its_price_is_printed(
     code, out, err = run(SQL, "--epsilon", "1", "--error-bars", "0.1")
     assert (code, err) == (0, "")
     assert out == ANSWER.to_text() + "\n"
-    given = {"epsilon": "1", "error_bars": "0.1", "progress": None}
+    given = {"epsilon": "1", "error": None, "max_epsilon": None, "error_bars": "0.1"}
+    given["progress"] = None
     assert asked == [(SQL, given)]
 
 

@@ -43,6 +43,8 @@ ORDER = [
     ("ledger",),
     ("charges", "before_charge"),
     ("release",),
+    ("wished_release",),
+    ("prices",),
     ("owner",),
     ("quoting",),
     ("database",),

@@ -14,9 +14,10 @@ SELECT current_setting('sqlrs.analyst') AS analyst,
        nullif(nullif(current_setting('sqlrs.budget', true), ''), 'unlimited')::numeric AS remaining;
 
 CREATE VIEW sqlrs.history AS
-SELECT entry."time", entry.sql, entry.epsilon, entry.status, entry.answer
+SELECT entry."time", entry.sql, entry.epsilon, entry.status, entry.answer, entry.low, entry.high
 FROM json_to_recordset(coalesce(nullif(current_setting('sqlrs.history', true), ''), '[]')::json)
-     AS entry("time" timestamptz, sql text, epsilon numeric, status text, answer numeric);
+     AS entry("time" timestamptz, sql text, epsilon numeric, status text, answer numeric, low numeric,
+              high numeric);
 
 GRANT SELECT ON sqlrs.budget, sqlrs.history TO PUBLIC;
 

@@ -13,12 +13,27 @@ from sqlrs.cli import console, options
 from sqlrs.cli.progress import progress_line
 from sqlrs.config import Config, UnitSection
 from sqlrs.database import Database
+from sqlrs.errors import UsageError
 from sqlrs.graphs.demo import demo_database, known_truth
 from sqlrs.graphs.patterns import automorphisms, pattern_edges, pattern_sql
 from sqlrs.inputs.said_owners import SaidOwner
 from sqlrs.mechanisms import DEFAULT, NAMES
 
 Epsilon = Annotated[str, typer.Option(metavar="E", help="The privacy budget of this answer.")]
+Price = Annotated[
+    str | None, typer.Option("--epsilon", metavar="E", help="The privacy budget of this answer.")
+]
+Error = Annotated[
+    str | None,
+    typer.Option(
+        metavar="W",
+        help="Instead of --epsilon: spend as much of --max-epsilon as makes the 95 % interval "
+        "± W or narrower.",
+    ),
+]
+MaxEpsilon = Annotated[
+    str | None, typer.Option(metavar="E", help="The most that --error may cost.")
+]
 Mechanism = Annotated[
     str,
     typer.Option(
@@ -37,16 +52,54 @@ _NODES = UnitSection("node", {"edge": (SaidOwner(("src",)), SaidOwner(("dst",)))
 def count(
     data: Config,
     sql: options.Sql,
-    epsilon: Epsilon,
+    epsilon: Price = None,
+    error: Error = None,
+    max_epsilon: MaxEpsilon = None,
     mechanism: Mechanism = DEFAULT,
     shape: Shape = None,
     error_bars: ErrorBars = None,
     json: options.Json = False,
 ) -> None:
     """Answer a counting query with differential privacy."""
-    with data.open() as database:
-        answer = _ask(database, read_sql(sql), epsilon, mechanism, shape, error_bars)
+    check_price(epsilon, error, max_epsilon)
+    with data.open() as database, progress_line() as progress:
+        answer = database.count(
+            read_sql(sql),
+            epsilon,
+            error=error,
+            max_epsilon=max_epsilon,
+            mechanism=mechanism,
+            shape=shape,
+            error_bars=error_bars,
+            progress=progress,
+        )
     show(answer, json)
+
+
+@options.with_data("ledger", "analyst", *options.LIMITS, *options.CHOICES)
+def price(
+    data: Config,
+    sql: options.Sql,
+    error: Error = None,
+    max_epsilon: Annotated[
+        str, typer.Option(metavar="E", help="The most that an answer may cost.")
+    ] = "1",
+) -> None:
+    """Say what is known of the price and the error of an answer, without spending anything."""
+    with data.open() as database:
+        print(database.price(read_sql(sql), error=error, max_epsilon=max_epsilon))
+
+
+def check_price(epsilon: str | None, error: str | None, max_epsilon: str | None) -> None:
+    """Refuse a price that cannot be meant before any file is opened."""
+    if epsilon is None and error is None:
+        raise UsageError(
+            "no price was given", hint="give --epsilon E, or --error W --max-epsilon E"
+        )
+    if epsilon is not None and error is not None:
+        raise UsageError("--epsilon and --error cannot stand together", hint="leave one out")
+    if (error is None) != (max_epsilon is None):
+        raise UsageError("--error and --max-epsilon belong together", hint="give both, or neither")
 
 
 def graph(

@@ -26,6 +26,7 @@ app = typer.Typer(
 )
 app.command("count")(counting.count)
 app.command("query")(querying.query)
+app.command("price")(counting.price)
 app.command("graph")(counting.graph)
 app.command("demo")(counting.demo)
 app.command("explain")(owner.explain)

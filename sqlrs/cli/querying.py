@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from sqlrs.cli import options
-from sqlrs.cli.counting import Epsilon, ErrorBars, read_sql
+from sqlrs.cli.counting import Error, ErrorBars, MaxEpsilon, Price, check_price, read_sql
 from sqlrs.cli.progress import progress_line
 from sqlrs.config import Config
 from sqlrs.mechanisms import CLIPPED, DEFAULT
@@ -47,15 +47,24 @@ Format = Annotated[Form, typer.Option(metavar="table|csv|json", help="How the ro
 def query(
     data: Config,
     sql: Sql,
-    epsilon: Epsilon,
+    epsilon: Price = None,
+    error: Error = None,
+    max_epsilon: MaxEpsilon = None,
     mechanism: Mechanism = DEFAULT,
     error_bars: ErrorBars = None,
     format: Format = Form.TABLE,
 ) -> None:
     """Answer a query with groups, sums and averages with differential privacy."""
+    check_price(epsilon, error, max_epsilon)
     with data.open() as database, progress_line() as progress:
         answer = database.query(
-            read_sql(sql), epsilon, mechanism=mechanism, error_bars=error_bars, progress=progress
+            read_sql(sql),
+            epsilon,
+            error=error,
+            max_epsilon=max_epsilon,
+            mechanism=mechanism,
+            error_bars=error_bars,
+            progress=progress,
         )
     show_table(answer, format)
 

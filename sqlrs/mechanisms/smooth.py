@@ -132,20 +132,24 @@ class SmoothPreparation:
 
     def measure(self, measurements: Measurements) -> Draw:
         """The count, and T_E as far as the bound depends on it."""
-        measured = measurements.enough(self.residuals, self.wanted, self._repeatable_fold())
-        return partial(self._noisy, measured)
+        return partial(self._noisy, self.measured(measurements))
+
+    def measured(self, measurements: Measurements) -> Measured:
+        """The same without what is left to do."""
+        return measurements.enough(self.residuals, self.wanted, self._repeatable_fold())
 
     def _repeatable_fold(self) -> Fold | None:
         """The sensitivity as a function of the values, where it is quick enough to try often."""
         quick = self.mechanism.bound.is_quick(self.residuals, self.mechanism.noise.weights)
-        return self._sensitivity if quick else None
+        return self.sensitivity if quick else None
 
-    def _sensitivity(self, values: Mapping[Members, int]) -> Fraction:
+    def sensitivity(self, values: Mapping[Members, int]) -> Fraction:
+        """The smooth bound. Private."""
         mechanism = self.mechanism
         return mechanism.bound.fold(self.residuals, values, mechanism.noise.weights).value
 
     def _noisy(self, measured: Measured, bits: RandomBits) -> Noisy:
-        sensitivity = self._sensitivity(measured.values)
+        sensitivity = self.sensitivity(measured.values)
         value = measured.count + self.mechanism.noise.sample(sensitivity, bits)
         bars = self.mechanism.bars
         if bars is None:

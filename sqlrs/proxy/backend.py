@@ -133,13 +133,17 @@ class TableOutcome:
 
 @dataclass(frozen=True)
 class HistoryRow:
-    """One charge of an analyst. ``answer`` is None for tables and where the release failed."""
+    """One charge of an analyst. ``answer`` is None for tables and where the release failed.
+
+    ``interval``: its error bars, where it has any.
+    """
 
     time: datetime
     sql: str
     epsilon: Decimal
     status: str
     answer: int | None = None
+    interval: tuple[int, int] | None = None
 
 
 class Checker(Protocol):
@@ -181,8 +185,11 @@ class Backend(Protocol):
         error_bars: Decimal | None,
         cancel: Cancellation,
         hold: Hold = at_once,
+        error: Decimal | None = None,
     ) -> CountOutcome:
         """Charge, then answer; a repeat is answered from the record.
+
+        ``error``: wished; ``epsilon`` is then the most that it may cost.
 
         ``hold`` is called after the work and before its outcome is recorded, whatever it is: until
         it returns nobody may see in any way that the work has ended. What it raises is recorded
@@ -200,6 +207,7 @@ class Backend(Protocol):
         error_bars: Decimal | None,
         cancel: Cancellation,
         hold: Hold = at_once,
+        error: Decimal | None = None,
     ) -> TableOutcome:
         """Charge once, then answer with rows whose columns have these types of PostgreSQL.
 

@@ -332,7 +332,11 @@ class Connection:
 
     async def _count(self, request: effects.Count) -> Any:
         backend, sql, types = self._offered.backend, request.sql, request.types
-        price = {"epsilon": request.epsilon, "error_bars": request.error_bars}
+        price = {
+            "epsilon": request.epsilon,
+            "error_bars": request.error_bars,
+            "error": request.error,
+        }
 
         def work(cancel: Cancellation, hold: Hold) -> CountOutcome | TableOutcome:
             how: dict[str, Any] = {**price, "cancel": cancel, "hold": hold}

@@ -68,6 +68,7 @@ class Count:
     """Ask the backend for a private count. Result: its CountOutcome.
 
     With ``types``, those of a table's columns: ask for the table. Result: its TableOutcome.
+    ``error`` is wished; then ``epsilon`` is the most that it may cost.
     """
 
     sql: str
@@ -75,6 +76,7 @@ class Count:
     error_bars: Decimal | None
     timeout_ms: int
     types: tuple[int, ...] | None = None
+    error: Decimal | None = None
 
 
 @dataclass(frozen=True)

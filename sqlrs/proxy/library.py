@@ -38,8 +38,9 @@ from sqlrs.proxy.released_values import check_columns, text_rows
 from sqlrs.quoting import Quote, quote
 from sqlrs.refusals import refusal
 from sqlrs.release import release, release_table
-from sqlrs.settings import Request
+from sqlrs.settings import Request, Wish
 from sqlrs.table_answer import TableAnswer
+from sqlrs.wished_release import Desk, release_wished, release_wished_table
 
 _LOOK_SECONDS = 0.05
 _NOBODY = "nobody"
@@ -85,6 +86,7 @@ class LibraryBackend:
         error_bars: Decimal | None,
         cancel: Cancellation,
         hold: Hold = at_once,
+        error: Decimal | None = None,
     ) -> CountOutcome:
         """Charge and answer; ``cancel`` stops this count and no other."""
         database = self._database
@@ -95,20 +97,23 @@ class LibraryBackend:
         if after.never:
             return CountOutcome(0, Decimal(0), shown=False)
         ledger = PacedLedger(database.ledger, hold)
-        answer = release(
-            Request(
-                sql=sql,
-                epsilon=epsilon,
-                error_bars=error_bars,
-                analyst=analyst,
-                dataset=database.dataset,
-                as_rows=True,
-            ),
-            engine=_StoppableEngine(database.engine, cancel),
-            catalog=database.catalog,
-            ledger=ledger,
-            settings=database.settings,
+        request = Request(
+            sql=sql,
+            epsilon=epsilon,
+            error_bars=error_bars,
+            analyst=analyst,
+            dataset=database.dataset,
+            as_rows=True,
         )
+        engine = _StoppableEngine(database.engine, cancel)
+        catalog, settings = database.catalog, database.settings
+        if error is not None:
+            desk = Desk(engine, catalog, ledger, settings)
+            answer = release_wished(request, Wish(error, epsilon), desk)
+        else:
+            answer = release(
+                request, engine=engine, catalog=catalog, ledger=ledger, settings=settings
+            )
         bars = answer.error_bars
         return CountOutcome(
             answer.value,
@@ -129,6 +134,7 @@ class LibraryBackend:
         error_bars: Decimal | None,
         cancel: Cancellation,
         hold: Hold = at_once,
+        error: Decimal | None = None,
     ) -> TableOutcome:
         """Charge once and answer; ``cancel`` stops this answer and no other."""
         database = self._database
@@ -136,20 +142,29 @@ class LibraryBackend:
         if cancel.is_set():
             raise Interrupted("the work was stopped")
         ledger = PacedLedger(database.ledger, hold)
-        answer = release_table(
-            Request(
-                sql=in_clients_order(sql, database.catalog.dialect),
-                epsilon=epsilon,
-                error_bars=error_bars,
-                analyst=analyst,
-                dataset=database.dataset,
-            ),
-            engine=_StoppableEngine(database.engine, cancel),
-            catalog=database.catalog,
-            ledger=ledger,
-            settings=database.settings,
-            accept=lambda columns: check_columns(columns, types),
+        request = Request(
+            sql=in_clients_order(sql, database.catalog.dialect),
+            epsilon=epsilon,
+            error_bars=error_bars,
+            analyst=analyst,
+            dataset=database.dataset,
         )
+        engine = _StoppableEngine(database.engine, cancel)
+        catalog, settings = database.catalog, database.settings
+        if error is not None:
+            desk = Desk(engine, catalog, ledger, settings)
+            answer = release_wished_table(
+                request, Wish(error, epsilon), desk, lambda one: check_columns(one, types)
+            )
+        else:
+            answer = release_table(
+                request,
+                engine=engine,
+                catalog=catalog,
+                ledger=ledger,
+                settings=settings,
+                accept=lambda columns: check_columns(columns, types),
+            )
         rows = text_rows(answer.rows, types)
         return TableOutcome(rows, answer.epsilon, ledger.repeated, answer.notes)
 
@@ -336,5 +351,13 @@ def _text_row(row: Row) -> TextRow:
 def _history_row(line: JournalLine) -> HistoryRow:
     # A released table is a list there, and too long for a line of the history.
     single = line.answer is not None and line.answer.startswith("{")
-    answer = Answer.from_json(line.answer).value if single and line.answer else None
-    return HistoryRow(line.at, line.charge.query, line.charge.epsilon, line.outcome, answer)
+    answer = Answer.from_json(line.answer) if single and line.answer else None
+    bars = None if answer is None else answer.error_bars
+    return HistoryRow(
+        line.at,
+        line.charge.query,
+        line.charge.epsilon,
+        line.outcome,
+        None if answer is None else answer.value,
+        None if bars is None else (bars.low, bars.high),
+    )

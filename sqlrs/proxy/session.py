@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from typing import Any
 
 from sqlrs.errors import SqlrsError
@@ -28,8 +27,16 @@ from sqlrs.proxy.effects import (
     Stream,
 )
 from sqlrs.proxy.policy.decisions import Decision, Route
-from sqlrs.proxy.policy.prepared import Portal, Prepared, Prepareds, answered_columns, with_ends
-from sqlrs.proxy.policy.price import AnalystLimits, notice
+from sqlrs.proxy.policy.prepared import (
+    COUNTED,
+    Portal,
+    Prepared,
+    Prepareds,
+    answered_columns,
+    with_ends,
+    without_ends,
+)
+from sqlrs.proxy.policy.price import AnalystLimits, Terms, notice
 from sqlrs.proxy.protocol.codec import Frame, pack
 from sqlrs.proxy.protocol.messages import (
     Bind,
@@ -283,14 +290,15 @@ class Session:
             # The client will take this name for free.
             yield Ask(to_shadow.close(Close(b"S", message.name)), 1)
             raise
-        return Prepared(plan, types, frames[1].body, columns, shape)
+        terms, _ = yield from self._terms()
+        return Prepared(plan, types, frames[1].body, columns, shape, ends=terms.columns)
 
     def _prepare_reading(self, message: Parse, plan: Decision) -> Generator[Effect, Any, Prepared]:
         """Let the shadow find names and types; nothing is read before the parameters are known."""
         if plan.route is Route.EXPLAINED:
             meant = Parse(message.name, plan.statement.text, message.types)
             prepared = yield from self._prepare_protected(meant, plan)
-            return replace(prepared, columns=(_PLAN,), shape=None)
+            return replace(prepared, columns=(_PLAN,), shape=None, ends=False)
         data = to_shadow.parse(message) + to_shadow.describe(Describe(b"S", message.name))
         frames = yield from self._asked(data, 2)
         types, columns = read_parameter_types(frames[1].body), read_row_description(frames[-1].body)
@@ -299,8 +307,8 @@ class Session:
     def _read(self, prepared: Prepared, sql: str, message: Bind) -> Steps:
         """Read public tables and open a portal of the shadow's that holds the rows."""
         if prepared.plan.route is Route.EXPLAINED:
-            epsilon, bars, _ = yield from self._price()
-            text: str = yield Explain(sql, epsilon, bars)
+            terms, _ = yield from self._terms()
+            text: str = yield Explain(sql, terms.epsilon, terms.error_bars)
             rows: Sequence[TextRow] = [(line,) for line in text.splitlines()]
         else:
             rows = yield Read(sql)
@@ -347,19 +355,25 @@ class Session:
     ) -> Generator[Effect, Any, Portal]:
         """A portal of a private answer; its columns stay as they are told from now on."""
         columns = yield from self._shown(prepared)
+        if prepared.ends and prepared.described == len(prepared.columns):
+            # Told before its parameters were known, and so before it was known which ends it has.
+            columns = prepared.columns
         if prepared.described not in (None, len(columns)):
             raise _Refusal(_CHANGED)
         if len(formats) > 1 and len(formats) != len(columns):
             raise _Refusal(error("08P01", "more result formats than columns"))
         ends = len(columns) > len(prepared.columns)
-        return Portal(prepared.plan, sql, formats, columns, prepared.shape, ends)
+        return Portal(prepared.plan, sql, formats, columns, prepared.shape, ends, prepared.ends)
 
     def _shown(self, prepared: Prepared) -> Generator[Effect, Any, tuple[ResultColumn, ...]]:
-        """The columns of an answer under the settings of now."""
+        """The columns of an answer, under the settings of now unless they were fixed before."""
+        if prepared.ends and len(prepared.columns) == len((prepared.shape or COUNTED).ends):
+            return with_ends(prepared.columns, prepared.shape or COUNTED)
         if prepared.shape is None:
             return prepared.columns
-        _, bars, _ = yield from self._price()
-        return prepared.columns if bars is None else with_ends(prepared.columns, prepared.shape)
+        terms, _ = yield from self._terms()
+        known = terms.error_bars is not None
+        return with_ends(prepared.columns, prepared.shape) if known else prepared.columns
 
     def _describe(self, message: Describe) -> Steps:
         yield Admit()
@@ -415,39 +429,59 @@ class Session:
             yield Reply(description)
             yield from self._stream(None, message)
             return
-        rows = yield from self._release(portal.sql, portal.formats == (1,), description)
+        rows = yield from self._release(portal, description)
         suspended = message.max_rows == 1 == rows
         yield Reply(PORTAL_SUSPENDED if suspended else command_complete(f"SELECT {rows}"))
 
-    def _price(self) -> Generator[Effect, Any, tuple[Decimal, Decimal | None, int]]:
-        """What the settings say: epsilon, that of error bars, and the time limit."""
+    def _terms(self) -> Generator[Effect, Any, tuple[Terms, int]]:
+        """What the settings say of the price, and the time limit."""
         frames = yield from self._asked(*to_shadow.read_settings(self._own))
         row = next(read_data_row(frame.body) for frame in frames if frame.kind == b"D")
-        epsilon, bars, timeout = (None if v is None else v.decode("utf-8") for v in row)
-        return *self._limits().price(epsilon, bars), int(timeout or 0)
+        *price, timeout = (None if v is None else v.decode("utf-8") for v in row)
+        return self._limits().terms(*price), int(timeout or 0)
 
-    def _release(
-        self, sql: str, binary: bool, description: bytes = b""
-    ) -> Generator[Effect, Any, int]:
+    def _release(self, portal: Portal, description: bytes = b"") -> Generator[Effect, Any, int]:
         """Answer a count; the number of rows that its HAVING, LIMIT and OFFSET leave: 0 or 1."""
-        outcome = yield Count(sql, *(yield from self._price()))
+        terms, timeout = yield from self._terms()
+        outcome = yield Count(
+            portal.sql, terms.epsilon, terms.error_bars, timeout, error=terms.error
+        )
         remaining = yield Remaining()
         yield Reply(notice(outcome, remaining).encode())
-        shown = data_row([encode_int8(outcome.value, binary)]) if outcome.shown else b""
-        yield Reply(description + shown)
+        values = (outcome.value, *(outcome.interval or (None, None))[: 2 * portal.ends])
+        formats = portal.formats if len(portal.formats) > 1 else (*portal.formats, 0)[:1] * 3
+        shown = [
+            None if value is None else encode_int8(value, bool(binary))
+            for value, binary in zip(values, formats, strict=False)
+        ]
+        yield Reply(description + (data_row(shown) if outcome.shown else b""))
         return int(outcome.shown)
 
     def _release_table(self, name: str, portal: Portal) -> Steps:
         """Answer a table: its rows go into a portal of the shadow's, which hands them out."""
-        epsilon, bars, timeout = yield from self._price()
-        if portal.shape is None or portal.ends != (bars is not None and any(portal.shape.ends)):
+        terms, timeout = yield from self._terms()
+        bars, shape = terms.error_bars, portal.shape
+        if portal.always and terms.error is not None:
+            # The width of a wish that is granted for a table is public: its ends are free.
+            bars = terms.epsilon
+        if portal.always and not portal.ends:
+            bars = None
+        known = bars is not None and shape is not None and any(shape.ends)
+        if shape is None or (portal.ends != known and not portal.always):
             raise _Refusal(_CHANGED)
         types = tuple(column.type_oid for column in portal.columns)
-        outcome = yield Count(portal.sql, epsilon, bars, timeout, types)
+        if portal.ends and not known:
+            # A row of the types alone, without those of the ends.
+            places = without_ends(["shown"] * len(shape.ends), shape)
+            types = tuple(oid for oid, one in zip(types, places, strict=True) if one)
+        outcome = yield Count(portal.sql, terms.epsilon, bars, timeout, types, terms.error)
         remaining = yield Remaining()
         yield Reply(notice(outcome, remaining).encode())
+        rows = outcome.rows
+        if portal.ends and not known:
+            rows = [without_ends(row, shape) for row in rows]
         own, columns, formats = f"{self._own}_read", portal.columns, portal.formats
-        yield from self._asked(*to_shadow.carry_rows(own, name, columns, outcome.rows, formats))
+        yield from self._asked(*to_shadow.carry_rows(own, name, columns, rows, formats))
         portal.carried = True
 
     def _refresh(self, plan: Decision) -> Steps:

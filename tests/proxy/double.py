@@ -101,6 +101,7 @@ class DoubleBackend:
         error_bars: Decimal | None,
         cancel: Cancellation,
         hold: Hold = at_once,
+        error: Decimal | None = None,
     ) -> CountOutcome:
         self.checker().check(sql)
         cost = epsilon + (error_bars or 0)
@@ -144,6 +145,7 @@ class DoubleBackend:
         error_bars: Decimal | None,
         cancel: Cancellation,
         hold: Hold = at_once,
+        error: Decimal | None = None,
     ) -> TableOutcome:
         raise QueryRefused("there are only counts here")
 

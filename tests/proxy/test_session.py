@@ -49,6 +49,8 @@ class World:
     def __init__(self) -> None:
         self.epsilon = "0.5"
         self.error_bars = "off"
+        self.error = ""
+        self.error_columns = ""
         self.status = b"I"
         self.skipping = False
         self.names: set[str] = set()
@@ -68,6 +70,10 @@ class World:
             max_prepared=5,
             max_prepared_bytes=4000,
         )
+
+    def settings(self) -> tuple[str, ...]:
+        """As the shadow would tell them, with the time limit."""
+        return self.epsilon, self.error_bars, self.error, self.error_columns, "0"
 
     def say(self, *messages: Message) -> list[Frame]:
         """What the client gets for these messages."""
@@ -173,7 +179,7 @@ class World:
                     self.names.discard(reader.string())
                 return [(b"3", b"")]
             case b"E" if reader.string().startswith("sqlrs_"):
-                row = data_row([self.epsilon.encode(), self.error_bars.encode(), b"0"])
+                row = data_row([one.encode() for one in self.settings()])
                 return [(b"D", row[5:]), (b"C", cstring("SELECT 1"))]
             case b"E":
                 return [(b"C", cstring("OK"))]
@@ -360,6 +366,40 @@ def test_the_maximum_holds_for_a_count_with_its_error_bars(
     world.epsilon, world.error_bars = epsilon, bars
     assert sqlstates(world.say(SimpleQuery(COUNT))) == ([sqlstate] if sqlstate else [])
     assert len(world.counted) == (sqlstate is None)
+
+
+def test_a_wished_error_takes_the_place_of_error_bars(world: World) -> None:
+    world.error, world.error_bars = "100", "0.25"
+    world.say(SimpleQuery(COUNT))
+    assert [(c.epsilon, c.error_bars, c.error) for c in world.counted] == [
+        (Decimal("0.5"), None, Decimal(100))
+    ]
+    world.error = "-1"
+    assert sqlstates(world.say(SimpleQuery(COUNT))) == ["22023"]
+
+
+def test_the_ends_of_the_interval_are_columns_if_that_is_set(world: World) -> None:
+    world.error_columns = "on"
+    frames = world.say(SimpleQuery(COUNT))
+    assert [frame.kind for frame in frames] == [b"N", b"T", b"D", b"C", b"Z"]
+    assert b"count_low" in frames[1].body and b"count_high" in frames[1].body
+    # Nobody paid for error bars, so nobody knows their ends.
+    assert pack(*frames[2]) == data_row([b"42", None, None])
+
+
+def test_the_columns_of_a_prepared_statement_stay(world: World) -> None:
+    """Drivers keep what a statement was described with; a changed setting does not break it."""
+    world.error_columns = "on"
+    world.say(Parse("wide", COUNT), Describe(b"S", "wide"))
+    world.error_columns = "off"
+    world.say(Parse("narrow", COUNT), Describe(b"S", "narrow"))
+    for name, kept in (("wide", 3), ("narrow", 1)):
+        for world.error_columns in ("on", "off"):
+            for world.error_bars in ("off", "0.1"):
+                frames = world.say(Bind("", name), Execute(""), Sync())
+                assert sqlstates(frames) == []
+                (row,) = (frame for frame in frames if frame.kind == b"D")
+                assert row.body[:2] == kept.to_bytes(2, "big")
 
 
 def test_the_epsilon_is_the_one_at_execution(world: World) -> None:

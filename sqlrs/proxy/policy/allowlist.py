@@ -4,15 +4,16 @@ from __future__ import annotations
 
 EPSILON = "sqlrs.epsilon"
 ERROR_BARS = "sqlrs.error_bars"
+ERROR = "sqlrs.error"
+ERROR_COLUMNS = "sqlrs.error_columns"
 BUDGET = "sqlrs.budget"
 HISTORY = "sqlrs.history"
 ANALYST = "sqlrs.analyst"
-RELEASE_SETTINGS = frozenset({EPSILON, ERROR_BARS})
+RELEASE_SETTINGS = frozenset({EPSILON, ERROR_BARS, ERROR, ERROR_COLUMNS})
 
 SETTABLE = frozenset(
     {
-        EPSILON,
-        ERROR_BARS,
+        *RELEASE_SETTINGS,
         "application_name",
         "bytea_output",
         "client_encoding",

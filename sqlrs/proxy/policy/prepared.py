@@ -18,7 +18,8 @@ class Prepared:
     """A statement that passed the whitelist; a protected one carries its types and columns.
 
     ``shape``: of one that is answered with a table, once its parameters are known. ``described``:
-    how many columns the client was told of.
+    how many columns the client was told of. ``ends``: the ends of intervals are columns of it for
+    good, as the setting was when it was prepared.
     """
 
     plan: Decision
@@ -27,6 +28,7 @@ class Prepared:
     columns: tuple[ResultColumn, ...] = ()
     shape: TableShape | None = None
     described: int | None = None
+    ends: bool = False
 
     @property
     def size(self) -> int:
@@ -38,8 +40,8 @@ class Prepared:
 class Portal:
     """A statement with its parameters. A protected one is answered once.
 
-    ``ends``: its columns are those with error bars. ``carried``: the shadow has a portal of this
-    name with the released rows.
+    ``ends``: its columns are those with error bars, ``always``: whether they are known or not.
+    ``carried``: the shadow has a portal of this name with the released rows.
     """
 
     plan: Decision | None
@@ -48,6 +50,7 @@ class Portal:
     columns: tuple[ResultColumn, ...] = ()
     shape: TableShape | None = None
     ends: bool = False
+    always: bool = False
     answered: bool = False
     carried: bool = False
 
@@ -151,6 +154,19 @@ def answered_columns(
             hint="write SELECT count(*) FROM … over the exposed tables",
         )
     return columns
+
+
+COUNTED = TableShape((("_low", "_high"),))
+"""What error bars add to the one column of a count."""
+
+
+def without_ends(row: Sequence[str | None], shape: TableShape) -> tuple[str | None, ...]:
+    """A row with NULL where the ends of intervals would stand, which nobody paid for."""
+    return tuple(
+        shown
+        for value, ends in zip(row, shape.ends, strict=True)
+        for shown in (value, *(None for _ in ends))
+    )
 
 
 def with_ends(columns: Sequence[ResultColumn], shape: TableShape) -> tuple[ResultColumn, ...]:

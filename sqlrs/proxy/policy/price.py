@@ -5,14 +5,29 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal
 
-from sqlrs.epsilon import parse_epsilon
+from sqlrs.epsilon import parse_epsilon, parse_error
 from sqlrs.errors import SqlrsError, UsageError
 from sqlrs.ledger.base import add
 from sqlrs.proxy.backend import CountOutcome, TableOutcome
-from sqlrs.proxy.policy.allowlist import EPSILON, ERROR_BARS
+from sqlrs.proxy.policy.allowlist import EPSILON, ERROR, ERROR_BARS, ERROR_COLUMNS
 from sqlrs.proxy.protocol.replies import Report
 
 _OFF = frozenset({"", "off", "none", "0"})
+_SWITCH = {"on": True, "true": True, "1": True, "yes": True, "no": False, "false": False}
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What an answer costs under the settings of a session, and how it is shown.
+
+    ``error``: wished instead of a price, which ``epsilon`` is then the most of. ``columns``: the
+    ends of intervals are columns, whether they are known or not.
+    """
+
+    epsilon: Decimal
+    error_bars: Decimal | None = None
+    error: Decimal | None = None
+    columns: bool = False
 
 
 @dataclass(frozen=True)
@@ -29,12 +44,27 @@ class AnalystLimits:
         return {
             EPSILON: f"{self.default_epsilon:f}",
             ERROR_BARS: "off" if bars is None else f"{bars:f}",
+            ERROR: "off",
+            ERROR_COLUMNS: "off",
         }
 
     def validate(self, name: str, text: str) -> Decimal | None:
-        """The value of ``sqlrs.epsilon`` or ``sqlrs.error_bars``; None switches error bars off."""
-        if name == ERROR_BARS and text.strip().lower() in _OFF:
+        """The value of one of the settings that a release depends on; None is off.
+
+        ``sqlrs.error_columns`` has no value of its own: one that is on is 1.
+        """
+        word = text.strip().lower()
+        if name != EPSILON and word in _OFF:
             return None
+        if name == ERROR_COLUMNS:
+            if word not in _SWITCH:
+                raise _invalid(name, "it is on or off", None)
+            return Decimal(1) if _SWITCH[word] else None
+        if name == ERROR:
+            try:
+                return parse_error(text)
+            except SqlrsError as problem:
+                raise _invalid(name, problem.message, problem.hint) from None
         try:
             value = parse_epsilon(text)
         except SqlrsError as problem:
@@ -43,6 +73,15 @@ class AnalystLimits:
             limit = f"{self.max_epsilon:f}"
             raise _invalid(name, f"{name} is at most {limit} here", "ask the data's owner for more")
         return value
+
+    def terms(self, *settings: str | None) -> Terms:
+        """What a statement costs, by the settings: epsilon, error bars, wished error, columns."""
+        epsilon, error_bars, error, columns = settings
+        wished = self.validate(ERROR, error or "off")
+        # A wish brings its own interval, which the price of error bars is not for.
+        bars = error_bars if wished is None else "off"
+        shown = self.validate(ERROR_COLUMNS, columns or "off") is not None
+        return Terms(*self.price(epsilon, bars), wished, shown)
 
     def price(self, epsilon: str | None, error_bars: str | None) -> tuple[Decimal, Decimal | None]:
         """What a statement costs under these settings."""

@@ -111,6 +111,8 @@ def write_history(name: str, rows: Sequence[HistoryRow]) -> tuple[bytes, int]:
             "epsilon": f"{row.epsilon:f}",
             "status": row.status,
             "answer": None if row.answer is None else str(row.answer),
+            "low": None if row.interval is None else str(row.interval[0]),
+            "high": None if row.interval is None else str(row.interval[1]),
         }
         for row in rows
     ]

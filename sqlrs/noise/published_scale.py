@@ -1,0 +1,136 @@
+"""One private look at a scale that serves noises of many prices: accuracy can be asked for.
+
+Polylaplace noises whose epsilon is a fixed multiple of their shape share one scale; the shape alone
+says how far they stray in it. So one published estimate of the scale tells the width of the
+interval at every price before any of them is paid. Proofs: docs/proofs/wished_error.md.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
+from functools import cached_property, lru_cache
+
+from sqlrs.epsilon import MIN_EPSILON, parse_epsilon
+from sqlrs.errors import UsageError
+from sqlrs.noise.error_bars import DEFAULT_COVERAGE, Grid
+from sqlrs.noise.geometric import two_sided_geometric
+from sqlrs.noise.polylaplace import PolyLaplace
+from sqlrs.noise.randomness import RandomBits
+from sqlrs.noise.width import width_multiple
+from sqlrs.sensitivity.weights import Weights
+
+SHAPES = (2, 3, 4, 5, 6, 8, 10, 13, 16, 20, 25)
+"""The public grid: the price of an answer is its shape times one step."""
+SCALE_SHARE = Decimal("0.08")
+"""The part of the maximum that the estimate of the scale costs, or a little more."""
+
+_PRECISION = 128
+# All shapes are tried at every step of the grid: fewer, larger steps keep that quick.
+_BLOCK = 32
+_STEP = Context(prec=12, rounding=ROUND_FLOOR)
+_EXACT = Context(prec=60)
+# The number of distances that a sensitivity looks at grows as the weights fall more slowly.
+_LEAST_STEP = Decimal("0.0000101")
+
+
+class PublishedScale:
+    """The estimate of the scale, and the interval of the noise of each shape, for one maximum."""
+
+    def __init__(self, maximum: Decimal, coverage: Fraction = DEFAULT_COVERAGE) -> None:
+        self.maximum = parse_epsilon(maximum)
+        self.coverage = coverage
+        part = _EXACT.multiply(self.maximum, 1 - SCALE_SHARE)
+        self.step = _STEP.divide(part, Decimal(SHAPES[-1]))
+        if self.step < _LEAST_STEP:
+            least = _LEAST_STEP * SHAPES[-1] / (1 - SCALE_SHARE) + MIN_EPSILON
+            raise UsageError(
+                "the maximal epsilon is too small for an error to be wished",
+                hint=f"give at least {least:.6f}",
+            )
+        spent = _EXACT.multiply(self.step, Decimal(SHAPES[-1]))
+        self.epsilon = parse_epsilon(_EXACT.subtract(self.maximum, spent))
+        self.laws = {a: PolyLaplace(_EXACT.multiply(self.step, Decimal(a)), a) for a in SHAPES}
+        if len({law.ratio for law in self.laws.values()}) != 1:
+            raise ValueError("noises of different scales have no estimate in common")
+        first = self.laws[SHAPES[0]]
+        self.weights: Weights = first.weights
+        self.scale = first.scale
+        self._grid = Grid(1 / self.weights.decay)
+
+    @cached_property
+    def _reach(self) -> dict[int, Fraction]:
+        """How far the noise of each shape strays, as a part of how far that of the first does."""
+        allowed = _floor(1 - self.coverage)
+        quantiles = {a: _quantile(law, allowed) for a, law in self.laws.items()}
+        return {a: Fraction(one, quantiles[SHAPES[0]]) for a, one in quantiles.items()}
+
+    @cached_property
+    def multiple(self) -> Fraction:
+        """The multiple of the scale that is published; wide enough whichever shape is chosen."""
+        miss = 1 - self.coverage
+        return width_multiple(self, self._grid.step, Fraction(self.epsilon), miss, _BLOCK)
+
+    def tail_ceiling(self, distance: int, precision: int) -> int:
+        """An upper bound of the chance to stray, for the worst of all shapes.
+
+        Each strays beyond its own part of ``distance / 2**precision`` scales. The shape is chosen
+        by the estimate, so the chance must hold for any choice.
+        """
+        return max(
+            law.tail_ceiling(distance * part.numerator // part.denominator, precision)
+            for law, part in ((self.laws[a], self._reach[a]) for a in SHAPES)
+        )
+
+    def publish(self, sensitivity: Fraction, bits: RandomBits) -> int:
+        """The estimate, an index of the public grid. It reveals the scale, at cost `epsilon`."""
+        index = self._grid.index(self.scale(sensitivity) * self.multiple)
+        return max(0, index + two_sided_geometric(Fraction(self.epsilon), bits))
+
+    def half_width(self, index: int, shape: int) -> int:
+        """Half the width of the interval of noise of this shape, by the published estimate."""
+        return math.ceil(self._grid.value(index) * self._reach[shape])
+
+    def multiple_of(self, shape: int) -> Fraction:
+        """Half the width of the interval in scales, but for the noise on the estimate."""
+        return self.multiple * self._reach[shape]
+
+    def least_shape(self, index: int, error: Fraction) -> int | None:
+        """The cheapest noise whose interval has at most this half-width, None if none has."""
+        return next((a for a in SHAPES if self.half_width(index, a) <= error), None)
+
+    def describe(self) -> str:
+        """One line for people and for the ledger, made of public parameters alone."""
+        return (
+            f"scale of polylaplace noise of shapes {SHAPES[0]} to {SHAPES[-1]} at epsilon "
+            f"{self.step:f} times the shape, coverage {float(self.coverage):.4g}, epsilon "
+            f"{self.epsilon:f}"
+        )
+
+    def __repr__(self) -> str:
+        return f"PublishedScale(maximum={self.maximum}, coverage={self.coverage})"
+
+
+@lru_cache(maxsize=64)
+def published_scale(maximum: Decimal) -> PublishedScale:
+    """The estimate for a maximum: made once, as its multiple takes a moment to find."""
+    return PublishedScale(maximum)
+
+
+def _quantile(law: PolyLaplace, allowed: int) -> int:
+    """A distance in units of 2**-128 scales beyond which the noise strays no more than allowed."""
+    low, high = 0, 1 << _PRECISION
+    while law.tail_ceiling(high, _PRECISION) > allowed:
+        low, high = high, 2 * high
+    while high - low > 1 << _PRECISION - 20:
+        middle = (low + high) // 2
+        if law.tail_ceiling(middle, _PRECISION) > allowed:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def _floor(value: Fraction) -> int:
+    return (value.numerator << _PRECISION) // value.denominator

@@ -1,0 +1,204 @@
+"""An error is wished instead of a price: what is charged, when, and what a crash leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+
+import duckdb
+import pytest
+from typer.testing import CliRunner
+
+import sqlrs
+from sqlrs.cli.main import app
+from sqlrs.errors import BudgetExhausted, QueryRefused, UsageError
+from sqlrs.ledger import Charge, MemoryLedger
+
+JOIN = "SELECT count(*) FROM edge a JOIN edge b ON a.dst = b.src"
+ROWS = "SELECT count(*) FROM edge"
+LOOK = Decimal("0.08")
+
+
+class Mortal(MemoryLedger):
+    """Remembers the order of its steps, and dies before the one that is named."""
+
+    def __init__(self, dies: str = "", total: Decimal | None = None) -> None:
+        super().__init__(total)
+        self.dies = dies
+        self.steps: list[str] = []
+
+    def _step(self, name: str) -> None:
+        self.steps.append(f"{name} {sum(one.startswith(name) for one in self.steps) + 1}")
+        if self.steps[-1] == self.dies:
+            raise MemoryError
+
+    def reserve(self, charge: Charge) -> int:
+        self._step("reserve")
+        return super().reserve(charge)
+
+    def settle(self, ticket: int, answer: str) -> None:
+        self._step("settle")
+        super().settle(ticket, answer)
+
+
+def opened(ledger: MemoryLedger) -> sqlrs.Database:
+    connection = duckdb.connect()
+    connection.execute(
+        "CREATE TABLE edge (src INT NOT NULL, dst INT NOT NULL, UNIQUE (src, dst));"
+        "INSERT INTO edge SELECT i, (i * i + 1) % 40 FROM range(40) t(i);"
+        "CREATE TABLE kind (id INT PRIMARY KEY); INSERT INTO kind VALUES (1), (2)"
+    )
+    return sqlrs.connect(
+        connection, public=["kind"], ledger=ledger, domains={"edge.src": {"from": 0, "to": 3}}
+    )
+
+
+@pytest.fixture
+def ledger() -> Mortal:
+    return Mortal()
+
+
+@pytest.fixture
+def db(ledger: Mortal) -> Iterator[sqlrs.Database]:
+    with opened(ledger) as database:
+        yield database
+
+
+def test_each_step_is_charged_before_it_is_told(db: sqlrs.Database, ledger: Mortal) -> None:
+    answer = db.count(JOIN, error=10**9, max_epsilon=1)
+    assert ledger.steps == ["reserve 1", "settle 1", "reserve 2", "settle 2"]
+    # The cheapest noise will do: a shape of 2.
+    assert answer.epsilon == LOOK + 2 * Decimal("0.0368") == ledger.spent()
+    assert answer.error_bars is not None and answer.wished is not None
+    assert answer.error_bars.high - answer.value <= 10**9
+    assert "of at most 1" in answer.notes[0]
+    assert sqlrs.Answer.from_json(answer.to_json()) == answer
+
+
+def test_the_same_question_is_free_and_another_wish_pays_the_scale_no_more(
+    db: sqlrs.Database, ledger: Mortal
+) -> None:
+    first = db.count(JOIN, error=10**9, max_epsilon=1)
+    spent = ledger.spent()
+    again = db.count(JOIN, error=10**9, max_epsilon=1)
+    assert again.repeated and again.value == first.value and ledger.spent() == spent
+    quoted = db.price(JOIN, max_epsilon=1)
+    tightest = quoted.widths[-1]
+    assert quoted.look == 0 and quoted.scale is not None and ledger.spent() == spent
+    best = db.count(JOIN, error=int(tightest.half_width), max_epsilon=1)
+    assert best.epsilon == ledger.spent() - spent == tightest.epsilon
+    assert ledger.spent() - spent + LOOK <= 1
+    assert best.error_bars is not None
+    assert best.error_bars.high - best.value <= tightest.half_width
+
+
+def test_a_wish_that_cannot_be_met_costs_the_scale_once(db: sqlrs.Database, ledger: Mortal) -> None:
+    for charged in ("epsilon 0.08 was charged", "nothing was charged"):
+        with pytest.raises(QueryRefused, match=charged) as refused:
+            db.count(JOIN, error="0.5", max_epsilon=1)
+        assert refused.value.code == "wish_not_met"
+        assert ledger.spent() == LOOK
+
+
+@pytest.mark.parametrize(
+    ("dies", "spent"),
+    [("settle 1", LOOK), ("reserve 2", LOOK), ("settle 2", LOOK + 2 * Decimal("0.0368"))],
+)
+def test_a_crash_never_leaves_less_charged_than_was_told(dies: str, spent: Decimal) -> None:
+    ledger = Mortal(dies)
+    with opened(ledger) as db:
+        with pytest.raises(MemoryError):
+            db.count(JOIN, error=10**9, max_epsilon=1)
+        assert ledger.spent() == spent
+        told = [line.charge.epsilon for line in ledger.history() if line.answer is not None]
+        assert sum(told) <= spent
+        ledger.dies = ""
+        answer = db.count(JOIN, error=10**9, max_epsilon=1)
+    known = dies != "settle 1"
+    assert answer.epsilon == 2 * Decimal("0.0368") + (0 if known else LOOK)
+
+
+def test_the_maximum_must_be_there_before_anything_is_charged() -> None:
+    ledger = Mortal(total=Decimal("0.9"))
+    with opened(ledger) as db:
+        with pytest.raises(BudgetExhausted):
+            db.count(JOIN, error=10**9, max_epsilon=1)
+        assert ledger.spent() == 0 and not ledger.steps
+        assert db.count(JOIN, error=10**9, max_epsilon="0.9").epsilon < Decimal("0.9")
+
+
+def test_a_public_sensitivity_needs_no_estimate(db: sqlrs.Database, ledger: Mortal) -> None:
+    quoted = db.price(ROWS, error=30)
+    assert quoted.sensitivity == 1 and ledger.spent() == 0
+    answer = db.count(ROWS, error=30, max_epsilon=1)
+    assert ledger.steps == ["reserve 1", "settle 1"]
+    assert answer.epsilon == ledger.spent() == quoted.epsilon == Decimal("0.0982")
+    assert answer.error_bars is not None and answer.error_bars.high - answer.value == 30
+    # One step of the grid less would stray farther.
+    assert db.count(ROWS, "0.0981", error_bars=1).error_bars is not None
+    less = db.count(ROWS, "0.0981", error_bars=1)
+    assert less.error_bars is not None and less.error_bars.high - less.value > 30
+    with pytest.raises(QueryRefused, match="nothing was charged"):
+        db.count(ROWS, error=1, max_epsilon="0.5")
+
+
+def test_groups_of_a_public_width(db: sqlrs.Database, ledger: Mortal) -> None:
+    by_source = "SELECT src, count(*) AS n FROM edge GROUP BY src"
+    table = db.query(by_source, error=30, max_epsilon=1, error_bars=1)
+    assert table.epsilon == ledger.spent() == db.price(by_source, error=30).epsilon
+    assert {int(str(high)) - int(str(low)) for _, _, low, high in table.rows} == {60}
+    assert "was wished" in table.notes[-1]
+    for several in (
+        "SELECT src, count(*), count(DISTINCT dst) FROM edge GROUP BY src",
+        "SELECT a.src, count(*) FROM edge a JOIN edge b ON a.dst = b.src GROUP BY a.src",
+    ):
+        with pytest.raises(QueryRefused) as refused:
+            db.query(several, error=30, max_epsilon=1)
+        assert refused.value.code == "wish_unsupported"
+        assert "noise" in str(db.price(several))
+    assert len(ledger.steps) == 2
+
+
+def test_what_is_public_is_exact_and_free(db: sqlrs.Database, ledger: Mortal) -> None:
+    answer = db.count("SELECT count(*) FROM kind", error=1, max_epsilon=1)
+    assert answer.value == 2 and answer.epsilon == 0 and answer.wished is None
+    assert db.price("SELECT count(*) FROM kind").epsilon == 0
+    assert not ledger.steps
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"epsilon": 1, "error": 5},
+        {"error": 5},
+        {"epsilon": 1, "max_epsilon": 1},
+        {"error": 5, "max_epsilon": 1, "shape": 3},
+        {"error": 5, "max_epsilon": 1, "error_bars": 1},
+        {"error": 0, "max_epsilon": 1},
+        {"error": "nan", "max_epsilon": 1},
+        {"error": -1, "max_epsilon": 1},
+        {"error": True, "max_epsilon": 1},
+        {"error": 5, "max_epsilon": "0.0001"},
+    ],
+)
+def test_what_cannot_be_meant_is_refused(
+    db: sqlrs.Database, ledger: Mortal, given: dict[str, object]
+) -> None:
+    with pytest.raises(UsageError):
+        db.count(JOIN, **given)  # type: ignore[arg-type]
+    assert not ledger.steps
+
+
+def test_from_the_command_line(tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tmp_path_factory.mktemp("wish")
+    (folder / "edge.txt").write_text("".join(f"{i}\t{(i * 7) % 20}\n" for i in range(20)))
+    data = ["--table", f"edge={folder / 'edge.txt'}"]
+    run = CliRunner().invoke
+    wished = run(app, ["count", ROWS, "--error", "40", "--max-epsilon", "1", *data])
+    assert wished.exit_code == 0 and "with probability 95%" in wished.output
+    priced = run(app, ["price", ROWS, "--error", "40", *data])
+    assert "costs epsilon 0.074\n" in priced.output
+    assert "multiple of the sensitivity" in run(app, ["price", JOIN, *data]).output
+    for given in ([], ["--error", "4"], ["--epsilon", "1", "--error", "4", "--max-epsilon", "1"]):
+        assert isinstance(run(app, ["count", ROWS, *given, *data]).exception, UsageError)
