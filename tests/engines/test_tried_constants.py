@@ -169,7 +169,10 @@ IN_UNITS = "SELECT count(*) FROM (SELECT patient FROM visit GROUP BY patient {})
 
 
 def test_constants_inside_units(target: Target) -> None:
-    target.execute(UNITS if isinstance(target, duckdb.DuckDBPyConnection) else UNITS.encode())
+    if isinstance(target, duckdb.DuckDBPyConnection):
+        target.execute(UNITS)
+    else:
+        target.execute(UNITS.encode())
     ledger = Charges()
     with sqlrs.connect(target, ledger=ledger, public=["t"], unit="patient.id") as database:
         for bad in BAD_IN_UNITS:
