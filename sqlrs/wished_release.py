@@ -48,6 +48,7 @@ from sqlrs.sensitivity.constant import constant_sensitivity, is_constant
 from sqlrs.sensitivity.refined import reached
 from sqlrs.settings import Request, Settings, Wish
 from sqlrs.table_answer import TableAnswer
+from sqlrs.work_bound import refuse_too_large
 
 _Outcome = TypeVar("_Outcome")
 
@@ -204,7 +205,9 @@ class _TwoSteps:
         return published_scale(self.wish.maximum)
 
     def answer(self) -> Answer:
-        prepared = WishedSmooth(self._scale).prepare(self.compiled.residuals)
+        residuals = self.compiled.residuals
+        prepared = WishedSmooth(self._scale).prepare(residuals)
+        refuse_too_large(residuals, prepared.smooth.wanted, self.desk.settings.sizes)
         look = scale_charge(self.request, self.compiled, self._scale)
         ledger = self.desk.ledger
         if recorded := ledger.repeat(look):
