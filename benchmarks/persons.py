@@ -9,7 +9,8 @@ Nodes of graphs: edges, paths of two edges and triangles, each owned by all of i
 TPC-H: the queries of R2T's evaluation as statements, with customers, orders or suppliers as units,
 against the same statement run plainly, in seconds of the processor.
 
-python -m benchmarks.persons [--only REGEX] [--scale 1] [--skip-tpch] [--keep]
+python -m benchmarks.persons [--only REGEX] [--pattern REGEX] [--scale 1] [--skip-tpch]
+[--keep]
 writes benchmarks/results/persons.md and persons.json; with --keep, what --only leaves out stays as
 it was measured before.
 Data: SNAP's collaboration networks (see benchmarks/graphs.py) and Deezer's friendships in Romania,
@@ -95,9 +96,11 @@ def owned_summand(database: sqlrs.Database, sql: str) -> Summand:
     return Summand(signed, summand.residuals)
 
 
-def measure_graph(name: str, database: sqlrs.Database) -> Iterator[GraphCell]:
-    """All patterns of one graph that the limits of a release allow."""
+def measure_graph(name: str, database: sqlrs.Database, only: str) -> Iterator[GraphCell]:
+    """The patterns of one graph that are asked for and that the limits of a release allow."""
     for pattern, sql in PATTERNS.items():
+        if not re.fullmatch(only, pattern):
+            continue
         print(name, pattern, file=sys.stderr, flush=True)
         try:
             yield measure_pattern(name, pattern, sql, database)
@@ -232,6 +235,7 @@ def main() -> None:
     parser.add_argument("--scale", default="1", help="TPC-H's scale factor")
     parser.add_argument("--only", default="", help="a regular expression for names")
     parser.add_argument("--skip-tpch", action="store_true", help="graphs alone")
+    parser.add_argument("--pattern", default=".*", help="a regular expression for patterns")
     parser.add_argument("--keep", action="store_true", help="keep what is not measured now")
     options = parser.parse_args()
     cells, traded = kept() if options.keep else ({}, {})
@@ -239,7 +243,10 @@ def main() -> None:
         for name, path in found.items():
             if re.fullmatch(options.only or ".*", name):
                 with sqlrs.connect(tables={"edge": path}, keys=EDGES) as database:
-                    cells |= {(name, one.pattern): one for one in measure_graph(name, database)}
+                    cells |= {
+                        (name, one.pattern): one
+                        for one in measure_graph(name, database, options.pattern)
+                    }
     if not options.skip_tpch:
         path = trade_tables(options.scale)
         for case in CASES:

@@ -262,7 +262,7 @@ class Config:
     max_owned_results: int = key(
         whole(1, MOST_OWNED_RESULTS),
         Settings.max_owned_results,
-        "With a unit: a release whose results have more different sets of owners fails.",
+        "With a unit: a release whose results have more combinations of owners fails.",
         "--max-owned-results",
         "settings",
     )

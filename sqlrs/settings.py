@@ -39,7 +39,7 @@ class Settings:
     added or removed. ``max_groups``: an answer of more groups is refused.
     Where units are protected: ``max_contribution`` is the largest threshold that one unit's part of
     an answer may be cut to, and a release whose results have more than ``max_owned_results``
-    different sets of owners ends with the one error; so does one that takes longer than
+    combinations of owners ends with the one error; so does one that takes longer than
     ``packing_seconds`` to share results among several owners.
     ``sizes``: what the owner declares of the tables' sizes, and the largest join that is allowed.
     """

@@ -156,6 +156,14 @@ def test_sensitivity_json_has_the_documented_fields(run: Run, graph: str) -> Non
     assert methods["smooth"]["error"]["code"] == "smooth_unsupported"
 
 
+def test_sensitivities_say_that_they_are_of_rows(run: Run, graph: str) -> None:
+    given = ("sensitivity", PATH, "--table", f"edge={graph}")
+    assert "of single rows" not in run(*given)[2]
+    owners = ("--unit", "node", "--owner", "edge=src,dst")
+    code, _, err = run(*given, *owners)
+    assert (code, "these sensitivities are of single rows" in err) == (0, True)
+
+
 def test_explain_touches_no_row_and_draws(run: Run, graph: str, tmp_path: Path) -> None:
     picture = tmp_path / "query.svg"
     code, out, _ = run(

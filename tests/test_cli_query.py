@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -63,7 +64,7 @@ def test_a_table_with_its_price_is_printed(
     assert (code, err) == (0, "")
     assert out == ANSWER.to_text() + "\n"
     given = {"epsilon": "1", "error": None, "max_epsilon": None, "error_bars": "0.1"}
-    given["progress"] = None
+    given |= {"mechanism": "fitting", "progress": None}
     assert asked == [(SQL, given)]
 
 
@@ -104,3 +105,13 @@ def test_a_form_that_is_not_known_is_a_mistake_of_usage(
 ) -> None:
     code, out, _ = run(SQL, "--epsilon", "1", "--format", "xml")
     assert (code, out, asked) == (2, "", [])
+
+
+def test_what_was_cut_from_single_rows_is_printed(run: Run) -> None:
+    sql = "SELECT sum(least(greatest(cost, 0), 99)) FROM visit"
+    code, out, err = run(sql, "--epsilon", "1", "--mechanism", "clipped")
+    assert (code, err) == (0, "")
+    assert re.search(r"^rows above \d+ were cut to \d+; standard error ", out, re.MULTILINE)
+    assert "is protected" not in out
+    code, _, err = run(SQL, "--epsilon", "1", "--mechanism", "cauchy")
+    assert (code, "for a single count only" in err) == (2, True)

@@ -226,7 +226,7 @@ MaxContribution = Annotated[
 ]
 MaxOwnedResults = Annotated[
     int | None,
-    typer.Option(metavar="N", help="The most sets of owners that the results of a query may have."),
+    typer.Option(metavar="N", help="The most combinations of owners that results may have."),
 ]
 Analyst = Annotated[str | None, typer.Option(metavar="NAME", help="Who is charged.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]

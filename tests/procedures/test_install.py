@@ -130,6 +130,7 @@ def test_the_same_script_is_printed_and_run(desk: Desk) -> None:
     listed = [sys.executable, "-m", "sqlrs", "installed", "--db", desk.url]
     shown = subprocess.run(listed, capture_output=True, text=True, check=True).stdout
     assert "asked  dataset data" in shown
+    assert "for ada  protects one row\n" in shown
     assert "analyst ada: cap 3, spent 1, of that 1 on recorded answers" in shown
     remove = [sys.executable, "-m", "sqlrs", "uninstall", "--db", desk.url, "--name", "asked"]
     subprocess.run(remove, check=True)

@@ -28,6 +28,7 @@ from sqlrs.database import connect
 from sqlrs.errors import QueryRefused, UsageError
 from sqlrs.measures import Contributions
 from sqlrs.procedures import UnitDefinition, installable
+from sqlrs.procedures.install import installed
 from sqlrs.sensitivity.clipping import clipped_number, clipped_parts
 from sqlrs.settings import Settings
 from tests.noise.oracle import deviation_allowed
@@ -373,6 +374,7 @@ def test_a_charge_a_repeat_and_who_is_protected(clinic: Desk) -> None:
     assert (first[0], *first[2:]) == (again[0], *again[2:])
     assert clinic.spent() == {"ada": Decimal("0.01"), "bob": 0, "data": Decimal("0.01")}
     assert history(clinic) == [(first[0], "patient.id", [[int(first[3]), float(first[4])]])]
+    assert [one.unit for one in installed(clinic.url)] == ["patient.id"]
     asked(clinic, "0.01", "bob")
     assert clinic.spent()["bob"] == Decimal("0.01")
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
