@@ -102,9 +102,9 @@ def test_all_keys_are_read(tmp_path: Path) -> None:
         max_intermediate_rows = 1000000
         [data.tables]
         visit = "visits.csv"
-        [data.declared_rows]
+        [declared_rows]
         main.visit = 5000
-        [data.declared_degrees]
+        [declared_degrees]
         visit.patient = 20
         [unit]
         id = "patient.id"

@@ -146,7 +146,7 @@ def test_groups_that_lead_serve_several_plans(on_duckdb: Direct) -> None:
     assert [plan.name for plan in plans] == ["factorised", "leading"]
     statement = together(plans, "duckdb")
     assert outer_names(statement) == ["leading_groups", "value_1", "value_2"]
-    first, *values = statement.args["with_"].expressions
+    _, *values = statement.args["with_"].expressions
     assert "fact_rows" not in values[0].sql("duckdb")
     assert list(on_duckdb.rows(statement)[0]) == expected
 
