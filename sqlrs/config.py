@@ -44,7 +44,6 @@ from sqlrs.settings import (
     NEIGHBOURS,
     Settings,
 )
-from sqlrs.work_bound import DeclaredSizes
 
 _Word = TypeVar("_Word")
 KeyColumns = tuple[tuple[str, ...], ...]
@@ -373,11 +372,9 @@ class Config:
                 max_contribution=self.max_contribution,
                 max_owned_results=self.max_owned_results,
                 packing_seconds=self.packing_seconds,
-                sizes=DeclaredSizes(
-                    tuple(sorted(self.declared_rows.items())),
-                    tuple(sorted(self.declared_degrees.items())),
-                    self.max_intermediate_rows,
-                ),
+                max_intermediate_rows=self.max_intermediate_rows,
+                declared_rows=self.declared_rows,
+                declared_degrees=self.declared_degrees,
             ),
             memory_limit=self.memory_limit,
             temp_directory=self.temp_directory,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from typing import cast
 
 from sqlrs.epsilon import parse_epsilon, parse_error
 from sqlrs.errors import UsageError
@@ -18,7 +20,7 @@ from sqlrs.planning.external_plans import DEFAULT_SOLVER_SECONDS
 from sqlrs.planning.plan import HOW
 from sqlrs.query import General, Query
 from sqlrs.residuals.residual import DEFAULT_MAX_EXTERNAL, Reading
-from sqlrs.work_bound import NOTHING_DECLARED, DeclaredSizes
+from sqlrs.work_bound import DeclaredSizes, Figures
 
 STRICT, ADD_REMOVE = NEIGHBOURS = ("strict", "add-remove")
 MOST_GROUPS = 1_000_000
@@ -41,7 +43,8 @@ class Settings:
     an answer may be cut to, and a release whose results have more than ``max_owned_results``
     combinations of owners ends with the one error; so does one that takes longer than
     ``packing_seconds`` to share results among several owners.
-    ``sizes``: what the owner declares of the tables' sizes, and the largest join that is allowed.
+    ``declared_rows`` (by table) and ``declared_degrees`` (rows with one value, by table.column) are
+    public; a query is refused if they allow a join of more than ``max_intermediate_rows``.
     """
 
     max_external: int = DEFAULT_MAX_EXTERNAL
@@ -53,7 +56,9 @@ class Settings:
     max_contribution: int = 2**40
     max_owned_results: int = 5_000_000
     packing_seconds: float = DEFAULT_PACKING_SECONDS
-    sizes: DeclaredSizes = NOTHING_DECLARED
+    max_intermediate_rows: int | None = None
+    declared_rows: Mapping[str, int] | Figures = ()
+    declared_degrees: Mapping[str, int] | Figures = ()
 
     def __post_init__(self) -> None:
         arguments.text("plan", self.plan)
@@ -75,6 +80,24 @@ class Settings:
             raise UsageError("solver_seconds is a number of seconds above 0")
         if self.packing_seconds <= 0:
             raise UsageError("packing_seconds is a number of seconds above 0")
+
+        if self.max_intermediate_rows is not None:
+            arguments.whole_number("max_intermediate_rows", self.max_intermediate_rows, 1)
+        for name in ("declared_rows", "declared_degrees"):
+            said = dict(getattr(self, name))
+            for place, figure in said.items():
+                arguments.text(name, place)
+                arguments.whole_number(f"{name} of {place}", figure, 1)
+            # Settings are compared and hashed, which a mapping cannot be.
+            object.__setattr__(self, name, tuple(sorted(said.items())))
+
+    @property
+    def sizes(self) -> DeclaredSizes:
+        """What bounds the largest join."""
+        rows, degrees = tuple(self.declared_rows), tuple(self.declared_degrees)
+        return DeclaredSizes(
+            cast(Figures, rows), cast(Figures, degrees), self.max_intermediate_rows
+        )
 
     def reading(self, query: Query) -> Reading:
         """How the query is read; a solver that is needed and missing is a UsageError."""

@@ -22,6 +22,8 @@ from sqlrs.residuals.isomorphism import representatives
 from sqlrs.residuals.residual import Members, Residual, Residuals
 from sqlrs.sensitivity.agm import agm_bound
 
+Figures = tuple[tuple[str, int], ...]
+
 
 @dataclass(frozen=True)
 class DeclaredSizes:
@@ -30,8 +32,8 @@ class DeclaredSizes:
     ``most``: a release that may need a join of more rows is refused.
     """
 
-    rows: tuple[tuple[str, int], ...] = ()
-    degrees: tuple[tuple[str, int], ...] = ()
+    rows: Figures = ()
+    degrees: Figures = ()
     most: int | None = None
 
     def rows_of(self, table: Table) -> int | None:

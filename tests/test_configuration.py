@@ -99,8 +99,13 @@ def test_all_keys_are_read(tmp_path: Path) -> None:
         max_contribution = 500
         max_owned_results = 1000
         packing_seconds = 60
+        max_intermediate_rows = 1000000
         [data.tables]
         visit = "visits.csv"
+        [declared_rows]
+        main.visit = 5000
+        [declared_degrees]
+        visit.patient = 20
         [unit]
         id = "patient.id"
         max_rows = { visit = 20, main.stay = 3 }

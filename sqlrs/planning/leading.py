@@ -41,8 +41,18 @@ class Leaders:
     @property
     def grouping(self) -> Grouping:
         """The counts without lookups as a step."""
-        (term,) = self.core.terms
-        return Grouping(term.join, self.core.problem.free)
+        grouping = one_grouping(self.core)
+        assert grouping is not None
+        return grouping
+
+
+def one_grouping(total: Sum) -> Grouping | None:
+    """The one step that counts the groups of a sum, None where several terms or none do."""
+    free = total.problem.free
+    if not free or total.problem.output is not None or len(total.terms) != 1:
+        return None
+    (term,) = total.terms
+    return Grouping(term.join, free) if term.coefficient == 1 else None
 
 
 def leaders(problem: Problem, planner: Planner, reserved: frozenset[str]) -> Leaders | None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from sqlrs.planning.leading import Leaders
+from sqlrs.planning.inclusion_exclusion import Sum
+from sqlrs.planning.leading import LEADING, Leaders, one_grouping
 from sqlrs.sql.factorised import StatementBuilder, Stored, in_order, largest
 from sqlrs.trees.build import ascending, inner, joined_with, named, number, select_from, table_named
 from sqlrs.trees.identifiers import again, column
@@ -45,6 +46,20 @@ def leading_statement(leaders: Leaders, building: StatementBuilder) -> exp.Selec
 def kept_as(leaders: Leaders) -> tuple[object, ...]:
     """What groups that lead are found by, where a statement has them once for several plans."""
     return ("leading", leaders.most, leaders.grouping.canonical.form)
+
+
+def groups_of(total: Sum) -> tuple[object, ...] | None:
+    """What groups that lead are found by, if they are those of a sum without any lookup."""
+    grouping = one_grouping(total)
+    return None if grouping is None else ("leading", LEADING, grouping.canonical.form)
+
+
+def first_of(stored: Stored) -> exp.Select:
+    """The largest of the groups that lead: the largest of all, where nothing was left out."""
+    name, _, _ = stored
+    value = exp.Max(this=column(RESULTS, name))
+    zero = exp.Coalesce(this=value, expressions=[number(0)])
+    return select_from(table_named(name), named(zero, RESULTS))
 
 
 def leading_groups(leaders: Leaders, building: StatementBuilder) -> Stored:

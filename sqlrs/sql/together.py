@@ -15,7 +15,7 @@ from sqlrs.planning.bags import Grouping
 from sqlrs.planning.leading import Leaders
 from sqlrs.planning.plan import Factorised, Leading, Pruned, ResidualPlan, table_names
 from sqlrs.sql.factorised import StatementBuilder, Stored, step_name, stored
-from sqlrs.sql.leading_groups import kept_as, leading_select
+from sqlrs.sql.leading_groups import groups_of, kept_as, leading_select
 from sqlrs.sql.write import statement_of
 from sqlrs.trees.identifiers import column, identifier
 from sqlrs.trees.naming import RESULTS, free_name
@@ -76,10 +76,11 @@ def together(plans: Sequence[Stepped], dialect: str) -> exp.Select:
     return outer.finished(select)
 
 
-def shared_leaders(plans: Iterable[Stepped]) -> list[Leaders]:
-    """The groups that more than one plan begins with, once each."""
+def shared_leaders(plans: Sequence[Stepped]) -> list[Leaders]:
+    """The groups that more than one plan begins with, once each; some plans need no more."""
     found = [plan.leaders for plan in plans if isinstance(plan, Leading)]
-    uses = Counter(map(kept_as, found))
+    uses: Counter[Hashable] = Counter(map(kept_as, found))
+    uses.update(groups_of(plan.total) for plan in plans if isinstance(plan, Factorised))
     return list({kept_as(one): one for one in found if uses[kept_as(one)] > 1}.values())
 
 

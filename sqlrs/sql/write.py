@@ -9,7 +9,7 @@ from sqlrs.planning.external_plans import Domain, Solved, Sweep
 from sqlrs.planning.plan import Factorised, Leading, Plain, Pruned, ResidualPlan, table_names
 from sqlrs.sql.external_variables import domain_statement, solver_rows, sweep_statement
 from sqlrs.sql.factorised import Kept, StatementBuilder, largest
-from sqlrs.sql.leading_groups import leading_statement
+from sqlrs.sql.leading_groups import first_of, groups_of, leading_statement
 from sqlrs.sql.plain import plain
 from sqlrs.sql.pruned import pruned_statement
 
@@ -30,6 +30,8 @@ def statement_of(
         case Plain():
             return plain(plan.residual)
         case Factorised():
+            if (stored := building.kept.get(groups_of(plan.total))) is not None:
+                return first_of(stored)
             rows, _ = building.totals(plan.total)
             return building.finished(largest(rows, bool(plan.residual.boundary)))
         case Pruned():

@@ -11,14 +11,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlglot import exp
 
+from sqlrs.measuring import evaluate
 from sqlrs.planning.choose import choose
-from sqlrs.planning.plan import Factorised, Pruned, ResidualPlan
-from sqlrs.residuals.residual import Residuals
+from sqlrs.planning.inclusion_exclusion import Planner
+from sqlrs.planning.leading import LEADING, leaders
+from sqlrs.planning.plan import Factorised, Leading, Pruned, ResidualPlan, table_names
+from sqlrs.planning.problem import Problem
+from sqlrs.planning.table_statistics import Statistics
+from sqlrs.residuals.residual import Residual, Residuals
 from sqlrs.sql import plain as emit
+from sqlrs.sql.leading_groups import NOT_ENOUGH
 from sqlrs.sql.together import Stepped, batches, together
+from sqlrs.sql.write import statement_of
 from tests.planning.adapters import Direct
 from tests.planning.strategies import TABLES, queries, rows_of, statistics
-from tests.support.builders import EDGE, PATTERNS, atom, pattern, query
+from tests.support.builders import EDGE, PATTERNS, atom, pattern, query, table
 from tests.support.examples import examples
 
 pytestmark = pytest.mark.usefixtures("one_seed")
@@ -26,16 +33,16 @@ pytestmark = pytest.mark.usefixtures("one_seed")
 
 def check(data: st.DataObject, snapshot: Direct) -> None:
     residuals = Residuals(data.draw(queries()))
-    for table in TABLES:
-        snapshot.fill(table, data.draw(rows_of(table)))
+    for one in TABLES:
+        snapshot.fill(one, data.draw(rows_of(one)))
     known = data.draw(st.one_of(st.none(), statistics()))
     wanted = [residuals.of(residuals.query.everything), *residuals.undecided(residuals.required)]
-    plans = []
+    plans: list[Stepped] = []
     for residual in wanted:
-        how = data.draw(st.sampled_from(["auto", "factorised", "pruned"]))
-        plan = choose(residual, known, how=how)
+        how = data.draw(st.sampled_from(["auto", "factorised", "pruned", "leading"]))
+        plan = choose(residual, known, how="factorised" if how == "leading" else how)
         if isinstance(plan, Factorised | Pruned):
-            plans.append(plan)
+            plans.append(leading(residual) if how == "leading" else plan)
     if plans:
         (row,) = snapshot.rows(together(plans, snapshot.dialect))
         assert list(row) == [snapshot.scalar(emit.plain(plan.residual)) for plan in plans]
@@ -110,3 +117,51 @@ def test_expensive_plans_run_alone() -> None:
     ]
     assert list(batches(dear)) == dear
     assert list(batches([*cheap, *dear])) == [[*cheap, dear[0]], *dear[1:]]
+
+
+def lookups(snapshot: Direct) -> tuple[list[Residual], list[int]]:
+    """Two residuals that differ in a lookup, which takes the largest group away; their values."""
+    fact = table("fact_rows", "p", "s")
+    pair = table("pair_rows", "p", "s", keys=["p s"])
+    part, supplier = table("part_rows", "p", keys=["p"]), table("supplier_rows", "s", keys=["s"])
+    snapshot.fill(fact, [(1, 1)] * 3 + [(1, 2)] * 2 + [(2, 2)])
+    snapshot.fill(pair, [(1, 2), (2, 2)])
+    atoms = (atom(fact, "p", "s"), atom(pair, "p", "s"), atom(part, "p"), atom(supplier, "s"))
+    residuals = Residuals(query(*atoms))
+    return [residuals.of(frozenset({0})), residuals.of(frozenset({0, 1}))], [3, 2]
+
+
+def leading(residual: Residual, most: int = LEADING) -> Factorised | Leading:
+    """The plan by groups that lead, where there is a lookup."""
+    direct = choose(residual, how="factorised")
+    assert isinstance(direct, Factorised)
+    found = leaders(Problem.of(residual), Planner(Statistics()), table_names(residual))
+    return direct if found is None else Leading(residual, replace(found, most=most), direct)
+
+
+def test_groups_that_lead_serve_several_plans(on_duckdb: Direct) -> None:
+    """Those of a residual without a lookup are all that it needs."""
+    residuals, expected = lookups(on_duckdb)
+    plans = [leading(one) for one in residuals]
+    assert [plan.name for plan in plans] == ["factorised", "leading"]
+    statement = together(plans, "duckdb")
+    assert outer_names(statement) == ["leading_groups", "value_1", "value_2"]
+    _, *values = statement.args["with_"].expressions
+    assert "fact_rows" not in values[0].sql("duckdb")
+    assert list(on_duckdb.rows(statement)[0]) == expected
+
+
+@pytest.mark.parametrize("most", [1, 2])
+def test_groups_that_lead_and_are_not_enough(
+    on_duckdb: Direct, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    """One group, which the lookup takes away, says nothing of the others: another plan is run."""
+    residuals, expected = lookups(on_duckdb)
+    alone = on_duckdb.scalar(statement_of(leading(residuals[1], most), "duckdb"))
+    assert alone == (NOT_ENOUGH if most == 1 else expected[1])
+    chosen = {one.members: leading(one, most) for one in residuals}
+    monkeypatch.setattr(evaluate, "choose", lambda residual, *_, **__: chosen[residual.members])
+    evaluator = evaluate.Evaluator(on_duckdb, residuals[0].query, "duckdb", how="plain")
+    assert [evaluator(one).value for one in residuals] == expected
+    (batch,) = evaluator.together(residuals)
+    assert batch.run() == expected

@@ -13,7 +13,7 @@ import sqlrs
 from sqlrs.errors import QueryRefused
 from sqlrs.ledger.memory import MemoryLedger
 from sqlrs.query import Variable
-from sqlrs.work_bound import DeclaredSizes, JoinInput, join_bound
+from sqlrs.work_bound import JoinInput, join_bound
 from tests.support.builders import INTEGER
 from tests.support.examples import examples
 
@@ -74,7 +74,7 @@ def test_triangle_and_keys_and_bags() -> None:
 
 
 def opened(
-    folder: Path, sizes: DeclaredSizes, ledger: MemoryLedger | None = None
+    folder: Path, rows: dict[str, int], most: int, ledger: MemoryLedger | None = None
 ) -> sqlrs.Database:
     files = {
         "customer": "id,nation\n1,1\n2,1\n",
@@ -86,17 +86,17 @@ def opened(
         (folder / f"{name}.csv").write_text(text)
     tables = {name: folder / f"{name}.csv" for name in files}
     keys = {name: ["id"] for name in files}
-    settings = sqlrs.Settings(sizes=sizes)
+    settings = sqlrs.Settings(declared_rows=rows, max_intermediate_rows=most)
     return sqlrs.connect(tables=tables, keys=keys, settings=settings, ledger=ledger)
 
 
-ROWS = (("customer", 1000), ("line", 40_000), ("orders", 10_000), ("supplier", 100))
+ROWS = {"customer": 1000, "line": 40_000, "orders": 10_000, "supplier": 100}
 
 
 def test_refused_before_the_charge(tmp_path: Path) -> None:
     """By declared sizes alone; the statement of a table answer too. Nothing is charged."""
     ledger = MemoryLedger()
-    with opened(tmp_path, DeclaredSizes(ROWS, (), 20_000), ledger) as database:
+    with opened(tmp_path, ROWS, 20_000, ledger) as database:
         for ask in (database.count, database.query):
             with pytest.raises(QueryRefused) as refused:
                 ask(Q5, epsilon=1)
@@ -107,13 +107,13 @@ def test_refused_before_the_charge(tmp_path: Path) -> None:
 
 def test_keys_keep_joins_small(tmp_path: Path) -> None:
     """With all tables joined by keys no join is larger than the largest table."""
-    with opened(tmp_path, DeclaredSizes(ROWS, (), 40_000)) as database:
+    with opened(tmp_path, ROWS, 40_000) as database:
         database.count(Q5, epsilon=1)
         assert "largest join: at most 40,000 rows" in str(database.explain(Q5))
 
 
 def test_without_sizes_there_is_no_bound(tmp_path: Path) -> None:
-    with opened(tmp_path, DeclaredSizes((("line", 5),), (), 1)) as database:
+    with opened(tmp_path, {"line": 5}, 1) as database:
         database.count(Q5, epsilon=1)
         assert "no bound, as declared_rows says nothing of main.customer" in str(
             database.explain(Q5)
