@@ -69,7 +69,7 @@ def test_a_table_with_its_price_is_printed(
 
 
 def test_csv_can_be_read_back(run: Run, asked: list[tuple[str, dict[str, object]]]) -> None:
-    code, out, err = run(SQL, "--epsilon", "1", "--format", "csv")
+    code, out, err = run(SQL, "--epsilon", "1", "--csv")
     assert (code, err) == (0, "sqlrs: rows of other wards are in no group\n")
     assert list(csv.reader(io.StringIO(out))) == [
         ["ward", "n", "cost"],
@@ -81,7 +81,7 @@ def test_csv_can_be_read_back(run: Run, asked: list[tuple[str, dict[str, object]
 def test_json_holds_names_rows_and_price(
     run: Run, asked: list[tuple[str, dict[str, object]]]
 ) -> None:
-    code, out, _ = run(SQL, "--epsilon", "1", "--format", "json")
+    code, out, _ = run(SQL, "--epsilon", "1", "--json")
     record = json.loads(out)
     assert code == 0
     assert record["columns"] == ["ward", "n", "cost"]
@@ -89,21 +89,21 @@ def test_json_holds_names_rows_and_price(
     assert (record["epsilon"], record["repeated"]) == ("1", False)
 
 
-@pytest.mark.parametrize("form", ["table", "csv", "json"])
+@pytest.mark.parametrize("form", [[], ["--csv"], ["--json"]])
 def test_a_repeated_answer_is_marked(
-    form: str, run: Run, asked: list[tuple[str, dict[str, object]]]
+    form: list[str], run: Run, asked: list[tuple[str, dict[str, object]]]
 ) -> None:
-    assert "asked before" not in run(SQL, "--epsilon", "1", "--format", form)[2]
-    code, out, err = run(SQL, "--epsilon", "1", "--format", form)
+    assert "asked before" not in run(SQL, "--epsilon", "1", *form)[2]
+    code, out, err = run(SQL, "--epsilon", "1", *form)
     assert code == 0
     assert "sqlrs: asked before: the recorded numbers, free of charge" in err
     assert "asked before" not in out
 
 
-def test_a_form_that_is_not_known_is_a_mistake_of_usage(
+def test_two_forms_are_a_mistake_of_usage(
     run: Run, asked: list[tuple[str, dict[str, object]]]
 ) -> None:
-    code, out, _ = run(SQL, "--epsilon", "1", "--format", "xml")
+    code, out, _ = run(SQL, "--epsilon", "1", "--csv", "--json")
     assert (code, out, asked) == (2, "", [])
 
 

@@ -126,16 +126,16 @@ Domain = Annotated[
     list[str] | None,
     typer.Option(
         metavar="TABLE.COL=A,B",
-        help="The values of a column that answers are grouped by: A,B or 0:120, or a column of a "
-        "public table, TABLE.COL. Repeatable.",
+        help="The values of a column that answers are grouped by: A,B or 0..120, or a column of a "
+        "public table, @TABLE.COL. Repeatable.",
         rich_help_panel=_PANEL,
     ),
 ]
 Bounds = Annotated[
     list[str] | None,
     typer.Option(
-        metavar="TABLE.COL=LOW:HIGH",
-        help="Between which numbers a column is summed; LOW:HIGH:STEP rounds floating point to "
+        metavar="TABLE.COL=LOW,HIGH",
+        help="Between which numbers a column is summed; LOW,HIGH,STEP rounds floating point to "
         "the step. Repeatable.",
         rich_help_panel=_PANEL,
     ),

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import sys
-from enum import StrEnum
+from csv import writer as written_csv
 from typing import Annotated
 
 import typer
@@ -13,18 +12,10 @@ from sqlrs.cli import options
 from sqlrs.cli.counting import Error, ErrorBars, MaxEpsilon, Price, check_price, read_sql
 from sqlrs.cli.progress import progress_line
 from sqlrs.config import Config
+from sqlrs.errors import UsageError
 from sqlrs.mechanisms import CLIPPED, DEFAULT
 from sqlrs.noise import PolyLaplace
 from sqlrs.table_answer import TableAnswer
-
-
-class Form(StrEnum):
-    """How a table is printed."""
-
-    TABLE = "table"
-    CSV = "csv"
-    JSON = "json"
-
 
 Sql = Annotated[
     str,
@@ -40,7 +31,7 @@ Mechanism = Annotated[
         "threshold; polylaplace: units whose rows are bounded.",
     ),
 ]
-Format = Annotated[Form, typer.Option(metavar="table|csv|json", help="How the rows are printed.")]
+Csv = Annotated[bool, typer.Option("--csv", help="Print the rows as CSV.")]
 
 
 @options.with_data("ledger", "analyst", *options.LIMITS, "plan", "solver", *options.UNIT_LIMITS)
@@ -52,9 +43,12 @@ def query(
     max_epsilon: MaxEpsilon = None,
     mechanism: Mechanism = DEFAULT,
     error_bars: ErrorBars = None,
-    format: Format = Form.TABLE,
+    json: options.Json = False,
+    csv: Csv = False,
 ) -> None:
     """Answer a query with groups, sums and averages with differential privacy."""
+    if json and csv:
+        raise UsageError("the rows are printed as JSON or as CSV, not as both")
     check_price(epsilon, error, max_epsilon)
     with data.open() as database, progress_line() as progress:
         answer = database.query(
@@ -66,21 +60,20 @@ def query(
             error_bars=error_bars,
             progress=progress,
         )
-    show_table(answer, format)
+    show_table(answer, json=json, as_csv=csv)
 
 
-def show_table(answer: TableAnswer, form: Form) -> None:
+def show_table(answer: TableAnswer, *, json: bool, as_csv: bool) -> None:
     """Print the rows to stdout, and what else is to be said to stderr."""
     if answer.repeated:
         print("sqlrs: asked before: the recorded numbers, free of charge", file=sys.stderr)
-    match form:
-        case Form.JSON:
-            print(answer.to_json())
-        case Form.CSV:
-            for note in answer.notes:
-                print(f"sqlrs: {note}", file=sys.stderr)
-            writer = csv.writer(sys.stdout, lineterminator="\n")
-            writer.writerow(answer.names)
-            writer.writerows(answer.rows)
-        case Form.TABLE:
-            print(answer.to_text())
+    if json:
+        print(answer.to_json())
+    elif as_csv:
+        for note in answer.notes:
+            print(f"sqlrs: {note}", file=sys.stderr)
+        writer = written_csv(sys.stdout, lineterminator="\n")
+        writer.writerow(answer.names)
+        writer.writerows(answer.rows)
+    else:
+        print(answer.to_text())

@@ -61,19 +61,22 @@ def said_domain(name: str, value: object) -> SaidDomain:
 
 
 def written_domain(name: str, text: str) -> SaidDomain:
-    """The domain that an option says: ``A,B``, ``0:120`` or ``ward.name``.
+    """The domain that an option says: ``A,B``, ``0..120`` or ``@ward.name``.
 
-    A comma behind a single value makes it a list.
+    A comma behind a single value makes it a list. ``0:120`` and ``ward.name`` mean the same.
     """
+    if text.startswith("@"):
+        return SaidDomain(column=text.removeprefix("@"))
     if "," in text:
         return SaidDomain(values=tuple(text.removesuffix(",").split(",")), written=True)
-    low, colon, high = text.partition(":")
-    if colon:
+    low, mark, high = text.partition(".." if ".." in text else ":")
+    if mark:
         return SaidDomain(ends=(low, high), written=True)
     if "." not in text:
         raise UsageError(
             f"{name} {text!r} is not a domain",
-            hint=f"write A,B for values ({text}, for this one), 0:120 for a range, or TABLE.COLUMN",
+            hint=f"write A,B for values ({text}, for this one), 0..120 for a range, or "
+            "@TABLE.COLUMN",
         )
     return SaidDomain(column=text)
 
@@ -93,10 +96,10 @@ def said_bounds(name: str, value: object) -> SaidBounds:
 
 
 def written_bounds(name: str, text: str) -> SaidBounds:
-    """The bounds that an option says: ``0:5000``, or ``0:300:0.1`` with a step."""
-    parts = text.split(":")
+    """The bounds that an option says: ``0,5000`` or ``0:5000``, and a third number for the step."""
+    parts = text.split("," if "," in text else ":")
     if not all(_NUMBER.fullmatch(part) for part in parts):
-        raise UsageError(f"{name} {text!r} is not LOW:HIGH", hint="write 0:5000, or 0:300:0.1")
+        raise UsageError(f"{name} {text!r} is not LOW,HIGH", hint="write 0,5000, or 0,300,0.1")
     return said_bounds(name, [Decimal(part) for part in parts])
 
 

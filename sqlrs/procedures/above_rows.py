@@ -21,7 +21,7 @@ _RELEASED = "released_0"
 
 
 @dataclass(frozen=True, eq=False)
-class Above:
+class AboveRows:
     """A statement over the relation of released rows, the relation's columns, its own columns."""
 
     query: exp.Query
@@ -29,7 +29,7 @@ class Above:
     names: tuple[str, ...]
 
     @classmethod
-    def of(cls, above: exp.Query, aggregation: Aggregation) -> Above:
+    def of(cls, above: exp.Query, aggregation: Aggregation) -> AboveRows:
         """What stands above one GROUP BY; a refusal where a function cannot do it."""
         if not isinstance(above, exp.Select) or above.args.get("with_") or above.is_star:
             raise more_than_columns()

@@ -21,7 +21,7 @@ from sqlrs.ledger.base import Kind, check_name
 from sqlrs.mechanisms.vector_base import Summand
 from sqlrs.mechanisms.vector_constant import FixedBound
 from sqlrs.noise import DEFAULT_SHAPE
-from sqlrs.procedures.above_rows import Above
+from sqlrs.procedures.above_rows import AboveRows
 from sqlrs.procedures.calls import Call
 from sqlrs.procedures.definition import (
     SMALLEST,
@@ -77,7 +77,7 @@ class TableDefinition:
     facts: str
     call: Call
     shown: tuple[Shown, ...]
-    above: Above | None
+    above: AboveRows | None
     keys: exp.Select | None
     groups: exp.Select
     max_groups: int
@@ -136,7 +136,7 @@ class TableDefinition:
         query = compiled.statement.above
         plain = shows_columns_alone(query)
         shown = shown_columns(query, aggregation) if plain else ()
-        above = None if plain else Above.of(query, aggregation)
+        above = None if plain else AboveRows.of(query, aggregation)
         summands = [compiled.asked[asked] for asked in aggregation.asked]
         check_parts(compiled, aggregation)
         _check(compiled.queries, summands)
@@ -166,7 +166,7 @@ class TableDefinition:
         )
 
 
-def _returned(shown: Sequence[Shown], above: Above | None) -> tuple[tuple[str, str], ...]:
+def _returned(shown: Sequence[Shown], above: AboveRows | None) -> tuple[tuple[str, str], ...]:
     """The columns; of which types keys, and what stands above, are only PostgreSQL knows."""
     if above is not None:
         return tuple((name, "unknown") for name in above.names)

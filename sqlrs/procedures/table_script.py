@@ -8,7 +8,7 @@ from typing import cast
 from psycopg.sql import SQL, Composable, Identifier, Literal
 from sqlglot import exp
 
-from sqlrs.procedures.above_rows import Above, types_of
+from sqlrs.procedures.above_rows import AboveRows, types_of
 from sqlrs.procedures.shown_columns import Shown
 from sqlrs.procedures.smooth_terms import MOST_WORK, SmoothTerm
 from sqlrs.procedures.table_definition import FactoredBound, TableDefinition
@@ -127,7 +127,7 @@ def integers(numbers: Iterable[int]) -> Composable:
     return SQL("ARRAY[{}]::integer[]").format(SQL(", ").join(map(Literal, numbers)))
 
 
-def _deliver(above: Above, keys: exp.Select | None) -> Composable:
+def _deliver(above: AboveRows, keys: exp.Select | None) -> Composable:
     """The released rows as a relation in their own types, and what stands above it."""
     columns = []
     for name, one in above.columns:

@@ -224,10 +224,10 @@ def test_options_and_configuration_say_the_same(tmp_path: Path) -> None:
         encoding="utf-8",
     )
     options = [
-        *("--db", "duckdb:///clinic.db", "--public", "ward", "--domain", "visit.ward=ward.name"),
-        *("--domain", "visit.age=1,2", "--domain", "visit.day=2024-01-01:2024-12-31"),
+        *("--db", "duckdb:///clinic.db", "--public", "ward", "--domain", "visit.ward=@ward.name"),
+        *("--domain", "visit.age=1,2", "--domain", "visit.day=2024-01-01..2024-12-31"),
         *("--domain", "visit.one=x,", "--bounds", "visit.weight=0:300:0.1"),
-        *("--bounds", "main.visit.cost=-0.5:5000"),
+        *("--bounds", "main.visit.cost=-0.5,5000"),
     ]
     by_file = run(tmp_path, "tables", "--json", "--config", "sqlrs.toml")
     by_options = run(tmp_path, "tables", "--json", *options)
@@ -255,8 +255,8 @@ def test_options_and_configuration_say_the_same(tmp_path: Path) -> None:
         ("--domain", "visit.age=5", "--domain visit.age '5' is not a domain"),
         ("--domain", "visit.age", "not of the form NAME=VALUE"),
         ("--bounds", "visit.age=5", "are not bounds"),
-        ("--bounds", "visit.age=a:b", "is not LOW:HIGH"),
-        ("--bounds", "visit.age=nan:1", "is not LOW:HIGH"),
+        ("--bounds", "visit.age=a:b", "is not LOW,HIGH"),
+        ("--bounds", "visit.age=nan:1", "is not LOW,HIGH"),
         ("--neighbours", "loose", "neighbours must be one of strict, add-remove"),
     ],
 )
