@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
+from typing import Literal
 
 import sqlrs
 from benchmarks.common import RESULTS, write_results
@@ -138,12 +139,19 @@ def draw_figure(cells: list[Cell], path: Path) -> None:
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
+    from matplotlib.lines import Line2D
 
     queries = list(dict.fromkeys(c.query for c in cells))
-    figure, axes = plt.subplots(1, len(queries), figsize=(4.2 * len(queries), 3.6), squeeze=False)
-    styles = {"elastic": ":", "residual": "--", "refined": "-"}
+    rows = (len(queries) + 1) // 2
+    figure, axes = plt.subplots(
+        rows, 2, figsize=(9, 3.4 * rows + 1), squeeze=False, layout="constrained"
+    )
+    styles: dict[str, Literal[":", "--", "-"]] = {"elastic": ":", "residual": "--", "refined": "-"}
+    names = {"elastic": "ES, elastic", "residual": "RS, residual", "refined": "RS+, ours"}
     graphs = list(dict.fromkeys(c.graph for c in cells))
-    for axis, query in zip(axes[0], queries, strict=True):
+    for axis in axes.flat[len(queries) :]:
+        axis.set_visible(False)
+    for axis, query in zip(axes.flat, queries, strict=False):
         for c in (c for c in cells if c.query == query):
             for method, style in styles.items():
                 betas = list(map(float, c.figure))
@@ -152,12 +160,17 @@ def draw_figure(cells: list[Cell], path: Path) -> None:
                     [v[method] for v in c.figure.values()],
                     style,
                     color=f"C{graphs.index(c.graph)}",
-                    label=f"{c.graph}, {method}",
+                    linewidth=1.8,
                 )
-        axis.set(xscale="log", yscale="log", title=query, xlabel="β")
-    axes[0][0].set_ylabel("sensitivity")
-    axes[0][-1].legend(fontsize=6, loc="center left", bbox_to_anchor=(1, 0.5))
-    figure.tight_layout()
+        axis.set(xscale="log", yscale="log", title=query, xlabel="β", ylabel="sensitivity")
+        axis.grid(alpha=0.3)
+    # A colour for each graph and a style for each method: twenty lines need no twenty names.
+    keys = [Line2D([], [], color=f"C{i}", label=graph) for i, graph in enumerate(graphs)]
+    keys += [
+        Line2D([], [], color="black", linestyle=style, label=names[method])
+        for method, style in styles.items()
+    ]
+    figure.legend(handles=keys, loc="outside lower center", ncols=4, fontsize=9)
     figure.savefig(path)
 
 

@@ -8,6 +8,10 @@ import duckdb
 import pytest
 
 import sqlrs
+from sqlrs.catalog import Catalog, Column, ColumnType, Family, Table
+from sqlrs.compiled import Compiled
+from sqlrs.owner.explain import Explanation
+from sqlrs.settings import Request, Settings
 
 TRIANGLES = """
 SELECT count(*) FROM edge a JOIN edge b ON a.dst = b.src JOIN edge c ON b.dst = c.src
@@ -64,3 +68,36 @@ def test_a_public_count_has_no_noise_to_explain() -> None:
 def test_one_set_of_tables_is_one(db: sqlrs.Database) -> None:
     shown = str(db.explain("SELECT count(*) FROM visit"))
     assert "residuals: 1 set of tables, 0 statements to run" in shown
+
+
+def test_it_begins_with_a_plain_sentence(db: sqlrs.Database) -> None:
+    head, *rest = str(db.explain(TRIANGLES)).splitlines()
+    assert head == (
+        "protects one row of edge; 7 residuals, 1 statement; "
+        "typical error 1.99 × what one row can change"
+    )
+    assert rest[-4] == "words"
+    assert "an index" not in "".join(rest)  # DuckDB's joins look nothing up in one
+    with duckdb.connect() as connection:
+        connection.execute("CREATE TABLE region (id INTEGER)")
+        with sqlrs.connect(connection, public=["region"]) as database:
+            shown = str(database.explain("SELECT count(*) FROM region"))
+    assert shown.startswith("protects nobody")
+
+
+def test_indexes_are_ranked_and_few() -> None:
+    integer = ColumnType(Family.INTEGER, "bigint")
+    names = ("a", "b", "c", "d", "e")
+    columns = tuple(Column(name, integer, nullable=False) for name in names)
+    wide = Table("wide", columns, schema="public")
+    narrow = Table("narrow", columns[:1], schema="public")
+    catalog = Catalog("postgres", (wide, narrow), search_path=("public",))
+    sql = (
+        "SELECT count(*) FROM wide x JOIN wide y ON x.a = y.a JOIN wide z ON z.a = y.a "
+        "JOIN narrow n ON n.a = x.b JOIN narrow m ON m.a = y.c JOIN narrow o ON o.a = z.d"
+    )
+    residuals = Compiled.of(sql, catalog, Settings()).residuals  # type: ignore[union-attr]
+    explanation = Explanation(residuals, Request(sql=sql, epsilon=1).chosen_mechanism(), "postgres")
+    hints = [line for line in str(explanation).splitlines() if "an index" in line]
+    assert len(hints) == 3
+    assert "narrow (a)" in hints[0]

@@ -78,6 +78,7 @@ DRIVERS = {
         "engines/given_views.py",
         "engines/released.py",
         "engines/table_files.py",
+        "engines/table_target.py",
     },
     "psycopg": {
         "engines/postgres.py",

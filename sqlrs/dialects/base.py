@@ -40,6 +40,8 @@ class Dialect:
     """Whether a quoted name means exactly that spelling; otherwise names differ by letters only."""
     common_columns_first: ClassVar[bool] = False
     """Whether USING and NATURAL show the common columns before all others."""
+    uses_indexes: ClassVar[bool] = False
+    """Whether its joins look rows up in indexes that an owner can create."""
     materialised: ClassVar[bool] = True
     """Whether a common table expression can be told to be evaluated once, as it stands."""
     symbols: ClassVar[frozenset[str]] = frozenset()

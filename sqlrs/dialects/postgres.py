@@ -15,6 +15,7 @@ class Postgres(Dialect):
     type_words = COMMON_TYPES
     keeps_case = True
     common_columns_first = True
+    uses_indexes = True
     symbols = frozenset({"~"})
     try_cast = False
     texts_name_the_moment = True

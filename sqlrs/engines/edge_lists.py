@@ -15,8 +15,9 @@ from pathlib import Path
 
 from sqlglot import exp
 
-from sqlrs.engines.file_schema import Ask, filled, schema_file, toml
+from sqlrs.engines.file_schema import Ask, filled
 from sqlrs.engines.loaded_files import Run
+from sqlrs.engines.schema_records import schema_file, toml
 from sqlrs.errors import UsageError
 from sqlrs.trees.identifiers import column, identifier
 

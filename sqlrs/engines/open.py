@@ -99,6 +99,7 @@ def open_engine(
                 "a number of threads": limit,
             },
         )
+        _refuse_frames(tables)
         if isinstance(target, str):
             return _spark().of_url(
                 target,
@@ -181,6 +182,15 @@ _ACCEPTED: dict[str, Callable[[object], bool]] = {
     "types": lambda value: isinstance(value, str | Mapping),
     "graphs": lambda value: isinstance(value, str),
 }
+
+
+def _refuse_frames(tables: Mapping[str, Any] | None) -> None:
+    for name, value in (tables or {}).items():
+        if not isinstance(value, str | PathLike):
+            raise UsageError(
+                f"tables[{name!r}] is a {type(value).__name__}, which Spark does not read",
+                hint="write it to a Parquet file, or leave out the Spark URL",
+            )
 
 
 def _is_path(target: str) -> bool:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from os import PathLike, fspath
@@ -20,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from sqlrs.engines import staged
-from sqlrs.engines.base import Row
+from sqlrs.engines.copied_tables import copy_frame, copy_records, copy_remote
 from sqlrs.engines.data_paths import (
     BOOKS,
     DELIMITERS,
@@ -45,6 +44,12 @@ from sqlrs.engines.file_schema import (
     TextSchema,
     declared_schema,
     filled,
+    with_own_types,
+    with_partitions,
+)
+from sqlrs.engines.frames import is_frame
+from sqlrs.engines.loaded_files import Columns, Files, Filling, FindUnfit, Run, States, states_of
+from sqlrs.engines.schema_records import (
     inferred_json_schema,
     inferred_partitions,
     inferred_schema,
@@ -52,18 +57,13 @@ from sqlrs.engines.file_schema import (
     recorded_schema,
     require_header,
     schema_file,
-    with_own_types,
-    with_partitions,
 )
-from sqlrs.engines.frames import forget, given_frame, is_frame
-from sqlrs.engines.loaded_files import Columns, Files, Filling, FindUnfit, Run, States, states_of
+from sqlrs.engines.table_target import EDGE, TableTarget
 from sqlrs.errors import UsageError
-from sqlrs.trees.identifiers import column, identifier
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-_EDGE = ("src", "dst")
 _FORMS = ("directed", "undirected")
 
 # The least and greatest values that a Parquet file states of a column leave NaN out, so a scan in
@@ -105,14 +105,14 @@ def open_tables(
     files = Files()
     readable: list[Path] = []
     for place, (name, given) in enumerate(tables.items()):
-        target = _Target(connection, files, database, name)
+        target = TableTarget(connection, files, database, name)
         declared, graph = types.get(name), graphs.get(name)
         if isinstance(given, list):
-            _copy_records(target, given, declared, graph, spill / f"records-{place}")
+            copy_records(target, given, declared, graph, spill / f"records-{place}")
         elif is_frame(given):
-            _copy_frame(target, given, declared, graph)
+            copy_frame(target, given, declared, graph)
         elif is_remote(fspath(given)):
-            _copy_remote(target, fspath(given), declared, graph)
+            copy_remote(target, fspath(given), declared, graph)
         else:
             path = located(name, Path(fspath(given)))
             opening = _Opening(target, path, spill / f"staged-{place}{path.suffix}")
@@ -123,172 +123,10 @@ def open_tables(
 
 
 @dataclass(frozen=True)
-class _Target:
-    """The table that is made, and the connection that makes it."""
-
-    connection: DuckDBPyConnection
-    files: Files
-    database: str
-    name: str
-
-    @property
-    def table(self) -> exp.Table:
-        return exp.Table(
-            this=identifier(self.name), db=identifier("main"), catalog=identifier(self.database)
-        )
-
-    def create(self, columns: Columns, *, never_null: bool = False) -> None:
-        constraints = [exp.ColumnConstraint(kind=exp.NotNullColumnConstraint())]
-        definitions = [
-            exp.ColumnDef(
-                this=identifier(name),
-                kind=exp.DataType.build(kind, dialect="duckdb", udt=True),
-                constraints=constraints if never_null else [],
-            )
-            for name, kind in columns
-        ]
-        table = exp.Schema(this=self.table, expressions=definitions)
-        self.run(exp.Create(this=table, kind="TABLE"), "the table")
-
-    def create_graph(self, what: str, rows: exp.Select, columns: Columns, form: str) -> exp.Query:
-        """The table of an edge list: (src, dst) without repetitions, undirected ones both ways.
-
-        An index for the key would cost more than the load: it is known to hold without one. NOT
-        NULL rejects lines that are no edge. Returns the statement that reads the edges.
-        """
-        if len(columns) < 2 or columns[0][1] != columns[1][1]:
-            raise UsageError(
-                f"{what} is no edge list: its first two columns are not of one type",
-                hint="the first two columns are the ends of an edge, others are ignored; "
-                "sqlrs count reads any file as a table (--table NAME=FILE)",
-            )
-        if len(columns) > 2:
-            ignored = ", ".join(name for name, _ in columns[2:])
-            _LOG.warning("sqlrs: %s: an edge list; ignored: %s", what, ignored)
-        kind = columns[0][1]
-        self.create(tuple((end, kind) for end in _EDGE), never_null=True)
-        ends = [identifier(end) for end in _EDGE]
-        pair = rows.select(*rows.selects[:2], append=False) if not rows.is_star else rows.copy()
-        if rows.is_star:
-            chosen = [column(name) for name, _ in columns[:2]]
-            pair = exp.select(*chosen).from_(rows.subquery("everything"))
-        edges = exp.CTE(this=pair, alias=exp.TableAlias(this=identifier("edges"), columns=ends))
-        forth = exp.select(*(column(end) for end in _EDGE)).from_("edges").distinct()
-        filling: exp.Query = forth
-        if form == "undirected":
-            back = exp.select(*(column(end) for end in reversed(_EDGE))).from_("edges")
-            filling = exp.union(forth, back, distinct=True)
-            self.files.rows_per_unit[self.name] = 2
-        filling.set("with_", exp.With(expressions=[edges]))
-        self.files.keys[self.name] = frozenset({frozenset(_EDGE)})
-        return filling
-
-    def insert(self, rows: exp.Query) -> exp.Insert:
-        return exp.Insert(this=self.table, expression=rows)
-
-    def run(self, statement: exp.Expression, what: object) -> None:
-        if self.ask(statement) is None:
-            raise UsageError(f"{what} could not be read as table", code="file_unreadable")
-
-    def ask(self, statement: exp.Expression) -> list[Row] | None:
-        """The rows of a statement. Why one fails may quote the file, so it is not told."""
-        import duckdb
-
-        with suppress(duckdb.Error):
-            text = statement.sql(dialect="duckdb", comments=False)
-            return self.connection.execute(text).fetchall()
-        return None
-
-
-def _copy_frame(target: _Target, frame: Any, types: Declared | None, graph: str | None) -> None:
-    """Copy a frame now: it may be another one at the time of a release."""
-    what = f"tables[{target.name!r}]"
-    try:
-        found = given_frame(target.connection, target.name, frame, types, target.ask)
-        rows: exp.Query = found.rows
-        if graph is not None:
-            rows = target.create_graph(what, found.rows, found.columns, graph)
-        else:
-            target.create(found.columns)
-        _copy_now(target, rows, what)
-    finally:
-        forget(target.connection)
-
-
-def _copy_now(target: _Target, rows: exp.Query, what: str) -> None:
-    if target.ask(target.insert(rows)) is None:
-        raise UsageError(
-            f"a value of {what} does not fit the type of its column",
-            code="file_unfit",
-            hint="moments are kept to the microsecond, and no number is rounded; "
-            "the ends of an edge are never missing",
-        )
-
-
-def _copy_records(
-    target: _Target, records: Any, types: Declared | None, graph: str | None, staging: Path
-) -> None:
-    """A list of dictionaries; its types must be declared, since only its rows would say them."""
-    what = f"tables[{target.name!r}]"
-    names = staged.columns_of_records(target.name, records)
-    rows = [[record.get(name) for name in names] for record in records]
-    if types is None:
-        likely = TextSchema(staged.likely_types(names, rows), None, ",")
-        raise UsageError(
-            f"the types of {what} are not declared, and its rows must not say them",
-            hint=f'types={{"{target.name}": "{likely}"}}',
-        )
-    schema = declared_schema(target.name, types, ",", "cells", ())
-    schema = with_own_types(target.name, schema, target.ask)
-    known = {name.lower() for name, _ in schema.columns}
-    for name in names:
-        if name.lower() not in known:
-            raise UsageError(f"{what} has a key {name}, for which no type is declared")
-    staged.write_rows(staging, names, rows)
-    reading = schema.rows(_literal(staging))
-    try:
-        if graph is not None:
-            _copy_now(target, target.create_graph(what, reading, schema.columns, graph), what)
-        else:
-            target.create(schema.columns)
-            _copy_now(target, reading, what)
-    finally:
-        staging.unlink()
-
-
-def _copy_remote(target: _Target, url: str, types: Declared | None, graph: str | None) -> None:
-    """A Parquet file in a network, by DuckDB's own extension where it is installed; copied now."""
-    extension = "azure" if url.lower().startswith(("az", "abfs")) else "httpfs"
-    if target.ask(exp.Command(this="LOAD", expression=extension)) is None:
-        raise UsageError(
-            f"{url} needs DuckDB's extension {extension}, which is not installed",
-            hint=f"fetch the file first, or run INSTALL {extension} in DuckDB",
-        )
-    if types is not None or not url.lower().endswith(".parquet"):
-        raise UsageError(f"of addresses only Parquet files are read, not {url}")
-    path = exp.Literal.string(url)
-    rows = filled("duckdb/read_parquet.sql", path=path, hive=exp.false())
-    columns = _described(target, rows, url)
-    reading: exp.Query = rows
-    if graph is not None:
-        reading = target.create_graph(url, rows, columns, graph)
-    else:
-        target.create(columns)
-    target.run(target.insert(reading), url)
-
-
-def _described(target: _Target, rows: exp.Select, what: object) -> Columns:
-    found = target.ask(exp.Describe(this=rows.copy()))
-    if not found:
-        raise UsageError(f"{what} could not be read as table", code="file_unreadable")
-    return tuple((str(row[0]), str(row[1])) for row in found)
-
-
-@dataclass(frozen=True)
 class _Opening:
     """The files of one table on their way there."""
 
-    target: _Target
+    target: TableTarget
     data: DataPath
     staging: Path
 
@@ -318,7 +156,7 @@ class _Opening:
             "duckdb/read_parquet.sql", path=self.source, hive=exp.Boolean(this=bool(partitions))
         )
         rows = with_partitions(rows, partitions)
-        columns = _described(target, rows, path)
+        columns = target.described(rows, path)
         if len(self.data.files) > 1:
             alike = target.ask(filled("duckdb/parquet_schemas.sql", path=self.source))
             if alike is None or len(alike) != 1:
@@ -472,7 +310,7 @@ class _Opening:
                 "sqlrs: %s: form found once: %s; recorded in %s", path.name, form, schema_file(path)
             )
         skip = lines_above(path, form, head)
-        columns = tuple((end, form.ids) for end in _EDGE)
+        columns = tuple((end, form.ids) for end in EDGE)
         find = partial(form.find_unfit, source, skip)
         remedy = (
             f"every line of an edge list has the form that {schema_file(path).name} says"

@@ -6,10 +6,12 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from html import escape
 
+from sqlrs.dialects import dialect_named
 from sqlrs.errors import UsageError
 from sqlrs.inputs import arguments
 from sqlrs.measuring.solvable import solvable
 from sqlrs.mechanisms.base import Mechanism
+from sqlrs.owner.in_short import WORDS, in_short
 from sqlrs.owner.picture import draw
 from sqlrs.planning.choose import choose
 from sqlrs.planning.index_hints import index_hints
@@ -20,6 +22,7 @@ from sqlrs.residuals.residual import Members, Residual, Residuals
 from sqlrs.trees.predicates import predicate_text
 from sqlrs.work_bound import NOTHING_DECLARED, DeclaredSizes, largest_join, undeclared
 
+_MOST_HINTS = 3
 _EXACT = "exact, for every value that the other table could bring"
 _RELAXED = "dropped, as more values are left open together than the setting max_external allows"
 _SOLVED = "solved, for every value that the other table could bring"
@@ -44,6 +47,8 @@ class Explanation:
     def __str__(self) -> str:
         return "\n".join(
             [
+                in_short(self.residuals, self.mechanism),
+                "",
                 *self._query_lines(),
                 "",
                 *self._count_lines(),
@@ -53,6 +58,7 @@ class Explanation:
                 *self._predicate_lines(),
                 *self._work_lines(),
                 *self._noise_lines(),
+                *(("", *WORDS) if self.query.private else ()),
             ]
         )
 
@@ -141,8 +147,9 @@ class Explanation:
         lines = [f"noise: {self.mechanism.fitted(self.residuals).describe()}"]
         if not self.query.private:
             lines = ["noise: none; every table is public, so the count is exact and costs nothing"]
-        for hint in index_hints(self.query):
-            lines.append(f"  an index that may help: {hint}")
+        if dialect_named(self.dialect).uses_indexes:
+            hints = index_hints(self.query)[:_MOST_HINTS]
+            lines += [f"  an index that may help: {hint}" for hint in hints]
         return lines
 
 

@@ -1,4 +1,4 @@
-"""The indexes that would help a query, from its joins alone."""
+"""The indexes that would help a query, from its joins alone, those of most use first."""
 
 from __future__ import annotations
 
@@ -6,16 +6,25 @@ from sqlrs.query import Constant, Query, Variable
 
 
 def index_hints(query: Query) -> tuple[str, ...]:
-    """The columns that joins look up, as ``table (column, …)``; a key in that order will do."""
+    """The columns that joins look up, as ``table (column, …)``; a key in that order will do.
+
+    First those that serve the most occurrences of a table, then the most joins.
+    """
     holders: dict[Variable, int] = {}
     for atom in query.atoms:
         for variable in atom.variables:
             holders[variable] = holders.get(variable, 0) + 1
-    hints: dict[str, None] = {}
+    uses: dict[str, tuple[int, int]] = {}
     for atom in query.atoms:
         joined = [c for c, t in atom.terms if isinstance(t, Variable) and holders[t] > 1]
         fixed = [c for c, t in atom.terms if isinstance(t, Constant)]
+        terms = dict(atom.terms)
         for first in joined:
             rest = sorted({*joined, *fixed} - {first})
-            hints.setdefault(f"{atom.table.label} ({', '.join([first, *rest])})")
-    return tuple(hints)
+            hint = f"{atom.table.label} ({', '.join([first, *rest])})"
+            variable = terms[first]
+            served, joins = uses.get(hint, (0, 0))
+            met = holders[variable] if isinstance(variable, Variable) else 0
+            uses[hint] = (served + 1, joins + met)
+    # Sorting keeps the order of the query among equals.
+    return tuple(sorted(uses, key=lambda hint: uses[hint], reverse=True))
