@@ -15,7 +15,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from sqlglot import parse_one
+from sqlglot import exp, parse_one
 
 from sqlrs.engines.open import open_engine
 from sqlrs.engines.spill import Spill, remove_abandoned
@@ -199,9 +199,10 @@ def test_half_of_the_free_disk_is_the_limit_and_a_failed_statement_leaves_nothin
     with closing(engine):
         [folder] = spilled(tmp_path)
         with pytest.raises(EngineFailed) as failed, engine.snapshot() as snapshot:
-            snapshot.rows(
-                parse_one(f"SELECT count(*) FROM {rows} a JOIN {rows} b USING (m)", read="duckdb")
-            )
+            text = f"SELECT count(*) FROM {rows} a JOIN {rows} b USING (m)"
+            tree = parse_one(text, read="duckdb")
+            assert isinstance(tree, exp.Select)
+            snapshot.rows(tree)
         assert failed.value.code == "out_of_memory"
         assert sum(file.stat().st_size for file in folder.iterdir()) == 0
     assert spilled(tmp_path) == []
