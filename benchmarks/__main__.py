@@ -15,6 +15,7 @@ BENCHMARKS = {
     "comparisons": [],
     "groups": [],
     "persons": [],
+    "relational": [],
     "scale": [],
 }
 

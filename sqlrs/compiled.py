@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from sqlglot import exp
 
@@ -13,19 +13,21 @@ from sqlrs.catalog import Catalog, Table
 from sqlrs.compiler.compile import compile_query
 from sqlrs.compiler.functions import is_declared
 from sqlrs.compiler.simplify import Contradiction
-from sqlrs.compiler.statement import CutStatement, compile_statement, domain_tables
 from sqlrs.effort import bounded_analysis
 from sqlrs.errors import QueryRefused
-from sqlrs.measures import Aggregation, Asked, PerUnit
-from sqlrs.mechanisms.vector_base import Summand
 from sqlrs.query import Query
 from sqlrs.refusals import refusal
 from sqlrs.residuals.residual import Residuals
 from sqlrs.settings import Settings
-from sqlrs.sql.grouped_text import domain_text, key_text, query_text
 from sqlrs.sql.plain import plain
 from sqlrs.trees.kept import Kept
 from sqlrs.units import Unit
+
+if TYPE_CHECKING:
+    # A single count does without them, and starts in half the time.
+    from sqlrs.compiler.statement import CutStatement
+    from sqlrs.measures import Aggregation, Asked, PerUnit
+    from sqlrs.mechanisms.vector_base import Summand
 
 # What is refused of a single count and may be answered as a statement.
 MORE_THAN_A_COUNT = frozenset(
@@ -108,6 +110,9 @@ class CompiledStatement:
         cls, sql: str, catalog: Catalog, settings: Settings, parameters: tuple[str, ...] = ()
     ) -> CompiledStatement:
         """Compile the text, or refuse it."""
+        from sqlrs.compiler.statement import compile_statement
+        from sqlrs.mechanisms.vector_base import Summand
+
         statement = compile_statement(sql, catalog, parameters)
         wanted = [asked for one in statement.aggregations for asked in one.asked]
         if len(wanted) > MAX_MEASURES:
@@ -139,6 +144,8 @@ class CompiledStatement:
         return self.kept.of((catalog,), lambda: self._tables(catalog), detail="tables")
 
     def _tables(self, catalog: Catalog) -> frozenset[Table]:
+        from sqlrs.compiler.statement import domain_tables
+
         names = frozenset[tuple[str | None, str]]().union(
             *(domain_tables(d) for one in self.statement.aggregations for d in one.domains)
         )
@@ -191,6 +198,8 @@ def _text(
     aggregation: Aggregation, found: Mapping[Asked, tuple[Summand, ...]], dialect: str
 ) -> str:
     """All that a relation depends on, for the ledger: equal texts ask for the same numbers."""
+    from sqlrs.sql.grouped_text import domain_text, key_text, query_text
+
     domains = [domain_text(domain, dialect) for domain in aggregation.domains]
     sums = []
     for asked in aggregation.asked:

@@ -6,14 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlrs.answer import Answer
 from sqlrs.catalog import Catalog, Value
 from sqlrs.compiled import Compiled, CompiledStatement, compiled_text
 from sqlrs.compiler.simplify import Contradiction
 from sqlrs.engines.base import Engine
-from sqlrs.engines.declared import declared_functions
 from sqlrs.engines.file_schema import Declared
 from sqlrs.engines.open import TYPES, open_engine
 from sqlrs.engines.owner_values import typed_bounds, typed_domains
@@ -26,16 +25,18 @@ from sqlrs.inputs.signatures import Signature, signatures
 from sqlrs.ledger import Ledger, MemoryLedger
 from sqlrs.measuring.work import Progress
 from sqlrs.mechanisms import DEFAULT
-from sqlrs.owner.diagnose import Diagnosis, diagnose, diagnose_all
-from sqlrs.owner.explain import Explanation
-from sqlrs.owner.explain_statement import StatementExplanation, explained
-from sqlrs.owner.statements import Statement, statements
 from sqlrs.prices import Prices, prices_of
 from sqlrs.release import release, release_table
 from sqlrs.settings import Number, Request, Settings, Wish
 from sqlrs.table_answer import TableAnswer
-from sqlrs.unit_declaration import with_unit
 from sqlrs.wished_release import Desk, release_wished, release_wished_table
+
+if TYPE_CHECKING:
+    # What the owner looks at is imported when it is asked for.
+    from sqlrs.owner.diagnose import Diagnosis
+    from sqlrs.owner.explain import Explanation
+    from sqlrs.owner.explain_statement import StatementExplanation
+    from sqlrs.owner.statements import Statement
 
 _LEDGER_STEPS = ("repeat", "reserve", "settle", "fail", "remaining")
 
@@ -139,8 +140,12 @@ def connect(
             bounds=typed_bounds(found_catalog, said_for_sums),
         )
         if unit is not None:
+            from sqlrs.unit_declaration import with_unit
+
             catalog = with_unit(catalog, unit, said_owners, most_rows)
         if vouched:
+            from sqlrs.engines.declared import declared_functions
+
             with engine.snapshot() as snapshot:
                 found = declared_functions(snapshot, catalog, vouched, TYPES[engine.dialect])
                 catalog = replace(catalog, functions=found)
@@ -313,6 +318,9 @@ class Database:
         request = Request(
             sql=sql, epsilon=epsilon, mechanism=mechanism, shape=shape, error_bars=error_bars
         )
+        from sqlrs.owner.explain import Explanation
+        from sqlrs.owner.explain_statement import explained
+
         chosen = request.chosen_mechanism()
         compiled = compiled_text(sql, self.catalog, self.settings)
         if isinstance(compiled, Contradiction):
@@ -329,6 +337,8 @@ class Database:
 
     def sql(self, sql: str, dialect: str | None = None) -> tuple[Statement, ...]:
         """The statement of the count and of each residual, as text of the dialect."""
+        from sqlrs.owner.statements import statements
+
         compiled = Compiled.of(sql, self.catalog, self.settings)
         if isinstance(compiled, Contradiction):
             return ()
@@ -347,6 +357,8 @@ class Database:
         progress: Progress | None = None,
     ) -> Diagnosis:
         """A sensitivity of the query on the data. For the owner: the result is not private."""
+        from sqlrs.owner.diagnose import diagnose
+
         self._require_rows()
         return diagnose(
             sql,
@@ -362,6 +374,8 @@ class Database:
         self, sql: str, beta: Number = "0.1", *, progress: Progress | None = None
     ) -> dict[str, Diagnosis | QueryRefused]:
         """All sensitivities side by side. For the owner: the results are not private."""
+        from sqlrs.owner.diagnose import diagnose_all
+
         self._require_rows()
         return diagnose_all(
             sql,

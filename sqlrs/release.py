@@ -13,31 +13,33 @@ from contextlib import ExitStack
 from dataclasses import replace
 from decimal import Decimal
 from functools import partial
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from sqlrs.answer import Answer, Interval, unit_notes
-from sqlrs.before_charge import Groups, dry_run
 from sqlrs.catalog import Catalog
 from sqlrs.charges import count_charge, statement_charge
 from sqlrs.compiled import CompiledStatement, compiled_text
 from sqlrs.compiler.simplify import Contradiction
-from sqlrs.engines import released_json
 from sqlrs.engines.base import Engine, Opened, Snapshot
-from sqlrs.engines.released import ReleasedRelation
 from sqlrs.errors import EngineFailed, Interrupted, SqlrsError
 from sqlrs.ledger import Charge, Ledger
-from sqlrs.measures import Asked
 from sqlrs.measuring.drift import unchanged
 from sqlrs.measuring.measurements import Measurements
 from sqlrs.measuring.tried_constants import check_constants, check_constants_by_unit
 from sqlrs.measuring.work import Progress
 from sqlrs.mechanisms.base import Mechanism, Noisy, Preparation
-from sqlrs.mechanisms.vector_base import PreparedVector
 from sqlrs.noise import SystemBits
-from sqlrs.releasing import AfterRelease
 from sqlrs.settings import Request, Settings
 from sqlrs.table_answer import TableAnswer
 from sqlrs.work_bound import refuse_too_large
+
+if TYPE_CHECKING:
+    # What statements need beyond a single count is imported with the first of them.
+    from sqlrs.before_charge import Groups
+    from sqlrs.engines.released import ReleasedRelation
+    from sqlrs.measures import Asked
+    from sqlrs.mechanisms.vector_base import PreparedVector
+    from sqlrs.releasing import AfterRelease
 
 _Outcome = TypeVar("_Outcome")
 
@@ -123,6 +125,9 @@ def release_table(
 
     ``accept`` is told the columns before anything is charged; what it raises is raised.
     """
+    from sqlrs.before_charge import dry_run
+    from sqlrs.engines import released_json
+
     with ExitStack() as stack:
         ready = stack.enter_context(dry_run(request, engine, catalog, settings))
         compiled, groups, above = ready.compiled, ready.groups, ready.above
@@ -161,6 +166,8 @@ def describe_table(
     request: Request, *, engine: Engine, catalog: Catalog, settings: Settings
 ) -> Columns:
     """The columns that a statement's answer has. Reads public rows alone and charges nothing."""
+    from sqlrs.before_charge import dry_run
+
     with dry_run(request, engine, catalog, settings) as ready:
         ready.above.database.close()
         return ready.above.columns

@@ -12,7 +12,6 @@ from sqlrs.epsilon import parse_epsilon, parse_error
 from sqlrs.errors import UsageError
 from sqlrs.inputs import arguments
 from sqlrs.measuring.solvable import solvable
-from sqlrs.measuring.solver import load_solver
 from sqlrs.mechanisms import CLIPPED, DEFAULT, mechanism_named
 from sqlrs.mechanisms.base import Mechanism
 from sqlrs.mechanisms.packing_solver import DEFAULT_PACKING_SECONDS
@@ -103,6 +102,8 @@ class Settings:
         """How the query is read; a solver that is needed and missing is a UsageError."""
         solved = solvable(query) if self.solver else frozenset[General]()
         if solved:
+            from sqlrs.measuring.solver import load_solver
+
             load_solver()
         return Reading.of(query, max_external=self.max_external, solved=solved)
 

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import importlib
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import sqlrs
-from benchmarks import graphs, groups, persons, table1, tpch
+from benchmarks import (
+    footprint,
+    graphs,
+    groups,
+    persons,
+    relational,
+    relational_data,
+    table1,
+    tpch,
+)
 from benchmarks.__main__ import BENCHMARKS
 from benchmarks.common import collaboration_graph, write_graph
 
@@ -84,3 +94,23 @@ def test_without_graphs_their_part_is_left_out(
     with persons.graphs() as found:
         assert not found
     assert "left out" in capsys.readouterr().err
+
+
+def test_joins_of_tables_are_measured_beside_their_yardstick(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(relational_data, "KEPT", tmp_path)
+    path = relational_data.data_file("snowflake", "0.001", None)
+    schema = relational_data.SCHEMAS["snowflake"]
+    case = next(one for one in schema.cases if one.name == "refunds of sales")
+    assert "price" in case.sql and "price" not in case.unfiltered
+    assert case.tables(schema.keys) == ["product", "customer", "sale", "refund"]
+    task = relational.Task("snowflake", "0.001", case, f"duckdb:///{path}", 60.0, "1GB", None)
+    cell = relational.measure(task)
+    assert cell.to_yardstick is not None and cell.to_yardstick > 0
+    assert cell.peak_megabytes > 0 and cell.spill_megabytes == 0
+    larger = replace(cell, scale="0.01", private=footprint.Cost(1.0, 1.0))
+    refused = replace(cell, name="another", private="limit")
+    shown = relational.table([cell, larger, refused])
+    assert "| snowflake | 0.001 | refunds of sales |" in shown
+    assert "not answered: another" in shown and "exponent at most" in shown

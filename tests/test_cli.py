@@ -222,7 +222,7 @@ def test_progress_shows_on_a_terminal_and_ctrl_c_stops_the_sql(tmp_path: Path) -
         text=True,
     )
     os.close(end)
-    shown = _read_until(terminal, b"statement 1 of")
+    shown = _read_until(terminal, b"residual 1 of")
     os.kill(process.pid, signal.SIGINT)
     shown += _read_until(terminal, b"stopped")
     out, _ = process.communicate(timeout=60)

@@ -14,8 +14,6 @@ from sqlrs.cli.progress import progress_line
 from sqlrs.config import Config, UnitSection
 from sqlrs.database import Database
 from sqlrs.errors import UsageError
-from sqlrs.graphs.demo import demo_database, known_truth
-from sqlrs.graphs.patterns import automorphisms, pattern_edges, pattern_sql
 from sqlrs.inputs.said_owners import SaidOwner
 from sqlrs.mechanisms import DEFAULT, NAMES
 
@@ -131,6 +129,8 @@ def graph(
     json: options.Json = False,
 ) -> None:
     """Count a pattern in a graph file, every edge private; with --node every node too."""
+    from sqlrs.graphs.patterns import pattern_sql
+
     sql = pattern_sql(pattern)
     gathered = Config().override(
         tables={"edge": file},
@@ -151,6 +151,8 @@ def graph(
 
 def _how_read(pattern: str, undirected: bool, node: bool) -> tuple[str, str]:
     """How a graph is read, and how often an occurrence counts; nothing of it looks at the file."""
+    from sqlrs.graphs.patterns import automorphisms, pattern_edges
+
     whole_node = "one node with all its edges is protected"
     edges = pattern_edges(pattern)
     both_ways = automorphisms(edges, undirected=True)
@@ -187,6 +189,9 @@ def demo(
     if web:
         console.demo(port)
         return
+    from sqlrs.graphs.demo import demo_database, known_truth
+    from sqlrs.graphs.patterns import pattern_sql
+
     sql = pattern_sql(pattern)
     with demo_database() as database:
         answer = _ask(database, sql, epsilon, DEFAULT, None, None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json as json_text
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,8 +15,9 @@ from sqlrs.cli.progress import progress_line
 from sqlrs.config import Config
 from sqlrs.errors import QueryRefused, UsageError
 from sqlrs.mechanisms import DEFAULT
-from sqlrs.owner.diagnose import Diagnosis, decimal_text
-from sqlrs.owner.explain import Explanation
+
+if TYPE_CHECKING:
+    from sqlrs.owner.diagnose import Diagnosis
 
 _OF_ROWS = "these sensitivities are of single rows; answers protect units of {} by other means"
 
@@ -42,6 +43,8 @@ def explain(
         explanation = database.explain(
             read_sql(sql), epsilon, mechanism=mechanism, shape=shape, error_bars=error_bars
         )
+    from sqlrs.owner.explain import Explanation
+
     if svg is not None and isinstance(explanation, Explanation):
         picture = explanation.svg(frozenset((residual or "").split(",")) - {""})
         try:
@@ -92,18 +95,21 @@ def sensitivity(
         return
     for name, result in found.items():
         print(f"{name:<10}{_line(result)}")
-    counts = [d.count for d in found.values() if isinstance(d, Diagnosis) and d.count is not None]
+    results = [one for one in found.values() if not isinstance(one, QueryRefused)]
+    counts = [one.count for one in results if one.count is not None]
     if counts:
         print(f"{'count':<10}{counts[0]}")
 
 
 def _as_dict(result: Diagnosis | QueryRefused) -> dict[str, object]:
-    if isinstance(result, Diagnosis):
+    if not isinstance(result, QueryRefused):
         return result.as_dict()
     return {"error": {"code": result.code, "message": result.message, "hint": result.hint}}
 
 
 def _line(result: Diagnosis | QueryRefused) -> str:
+    from sqlrs.owner.diagnose import decimal_text
+
     if isinstance(result, QueryRefused):
         return f"{'-':>24}  {result.message}"
     at = f"k = {result.k}" if result.k is not None else ""

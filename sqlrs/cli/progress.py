@@ -1,12 +1,17 @@
-"""Progress on a terminal: residual i of n and the time so far. Nothing when piped."""
+"""Progress on a terminal: residual i of n, the time so far, about what is left; else none."""
 
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from sqlrs.measuring.work import Progress
+
+if TYPE_CHECKING:
+    from rich.progress import Task
 
 
 @contextmanager
@@ -17,13 +22,26 @@ def progress_line() -> Iterator[Progress | None]:
         return
     from rich.console import Console
     from rich.progress import Progress as Bar
-    from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import ProgressColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.text import Text
 
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    from sqlrs.cli.pace import Pace, in_words
+
+    pace = Pace()
+
+    class Left(ProgressColumn):
+        """Drawn anew several times a second, also while a statement runs."""
+
+        def render(self, task: Task) -> Text:
+            """About what is left."""
+            return Text(in_words(pace.left(time.monotonic())))
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), Left())
     with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("compiling", total=None)
 
         def show(position: int, total: int, name: str) -> None:
-            bar.update(task, description=f"statement {position} of {total}: {name}")
+            pace.hear(position, total, time.monotonic())
+            bar.update(task, description=f"residual {position} of {total}: {name}")
 
         yield show

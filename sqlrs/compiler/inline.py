@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
@@ -11,7 +12,6 @@ from sqlrs.catalog import Catalog, ColumnType, View
 from sqlrs.compiler.alternatives import Choices, every
 from sqlrs.compiler.complexity import spend_on
 from sqlrs.compiler.conditions import as_column, reference
-from sqlrs.compiler.cut import Below
 from sqlrs.compiler.flat import (
     FlatQuery,
     Occurrence,
@@ -44,6 +44,9 @@ from sqlrs.effort import spend
 from sqlrs.errors import QueryRefused
 from sqlrs.refusals import REFUSALS
 from sqlrs.trees.naming import free_name
+
+if TYPE_CHECKING:
+    from sqlrs.compiler.cut import Below
 
 MAX_TABLES = 64
 _STEPS_PER_SELECT = 20

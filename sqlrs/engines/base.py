@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeVar, cast, runtime_checkable
 
 from sqlglot import exp
 
@@ -18,6 +18,7 @@ from sqlrs.trees.identifiers import column
 
 Row = tuple[object, ...]
 Fetch = Callable[[str], list[Row]]
+Learned = TypeVar("Learned")
 
 _NO_INTEGERS = "the database did not answer a statement with the integers it should"
 
@@ -183,6 +184,22 @@ def _integer(value: object) -> int:
     if isinstance(value, Decimal) and value.is_finite() and value == int(value):
         return int(value)
     raise EngineFailed(_NO_INTEGERS)
+
+
+@runtime_checkable
+class Remembering(Protocol):
+    """A snapshot that may know what earlier ones found out about the very same rows.
+
+    ``learned`` is None where others may have changed the rows since. What it holds is private.
+    """
+
+    learned: dict[str, object] | None
+
+
+def learned(snapshot: Snapshot, what: str, begin: Callable[[], Learned]) -> Learned:
+    """What all snapshots of the same rows learn of them under a name; it may be added to."""
+    known = snapshot.learned if isinstance(snapshot, Remembering) else None
+    return begin() if known is None else cast(Learned, known.setdefault(what, begin()))
 
 
 def verify_keys(

@@ -53,11 +53,13 @@ class DuckDBSnapshot:
         timeout: float | None,
         read: Callable[[Fetch], Catalog],
         files: Files,
+        learned: dict[str, object] | None = None,
     ) -> None:
         self._connection = connection
         self._timeout = timeout
         self._read = read
         self._files = files
+        self.learned = learned
         self._seen = frozenset[str]()
         self._interrupted = threading.Event()
 
@@ -189,6 +191,8 @@ class DuckDBEngine:
             self._files.copied = given.names
             self._temporary = [t for t in self._temporary if t.lower() not in given.names]
             self._forget = weakref.finalize(self, given.detach)
+        # What this engine opened itself nobody can write to, and a file that changes is an error.
+        self._learned: dict[str, object] | None = {} if owned else None
         self._catalog = LastCatalog(template("duckdb/fingerprint.sql"))
         self._open: set[DuckDBSnapshot] = set()
         self._lock = threading.Lock()
@@ -228,7 +232,9 @@ class DuckDBEngine:
     def snapshot(self) -> Iterator[DuckDBSnapshot]:
         """Begin a snapshot; it ends with the context."""
         with self._lock:
-            snapshot = DuckDBSnapshot(self._duplicate(), self._timeout, self._read, self._files)
+            snapshot = DuckDBSnapshot(
+                self._duplicate(), self._timeout, self._read, self._files, self._learned
+            )
             self._open.add(snapshot)
         try:
             with ctrl_c_interrupts():
@@ -292,8 +298,9 @@ def open_duckdb(
     """A database file, read-only, and files as tables; then no access to anything else.
 
     What does not fit into ``memory_limit`` (80 % of the machine's memory unless said otherwise) is
-    spilled to a folder that only this user can read. It goes with the engine, and the folders of
-    processes that were killed go now.
+    spilled to a folder that only this user can read, up to ``max_temp_directory_size`` (half of the
+    free disk unless said otherwise). It goes with the engine, and the folders of processes that
+    were killed go now.
     """
     versions.DUCKDB.require(duckdb.__version__)
     if file is not None and not file.is_file():
@@ -302,7 +309,7 @@ def open_duckdb(
     config: dict[str, Any] = {
         "temp_directory": spill.path,
         "memory_limit": memory_limit,
-        "max_temp_directory_size": max_temp_directory_size,
+        "max_temp_directory_size": max_temp_directory_size or spill.share(),
         "threads": threads,
         "autoinstall_known_extensions": False,
         SETTING: ",".join(sorted(MISCOUNTING)),

@@ -16,8 +16,6 @@ from sqlrs.engines.data_paths import DUCKDB, is_sqlite, table_name, tables_in
 from sqlrs.engines.duckdb_catalog import duckdb_type
 from sqlrs.engines.file_schema import Declared
 from sqlrs.engines.frames import is_frame
-from sqlrs.engines.postgres_catalog import postgres_type
-from sqlrs.engines.spark_catalog import spark_type
 from sqlrs.engines.staged import sqlite_tables
 from sqlrs.engines.table_files import FilePath
 from sqlrs.errors import UsageError
@@ -37,10 +35,23 @@ _TARGETS = (
     "connection, a Spark session, or a SQLAlchemy engine for one of the first two"
 )
 
+
+def _postgres_type(text: str) -> ColumnType:
+    from sqlrs.engines.postgres_catalog import postgres_type
+
+    return postgres_type(text)
+
+
+def _spark_type(text: str) -> ColumnType:
+    from sqlrs.engines.spark_catalog import spark_type
+
+    return spark_type(text)
+
+
 TYPES: dict[str, Callable[[str], ColumnType]] = {
     "duckdb": duckdb_type,
-    "postgres": postgres_type,
-    "spark": spark_type,
+    "postgres": _postgres_type,
+    "spark": _spark_type,
 }
 """By dialect, the column type for the text by which the database calls a value's type."""
 

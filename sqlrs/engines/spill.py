@@ -42,6 +42,13 @@ class Spill:
             os.close(self._lock)
         return False
 
+    def share(self) -> str:
+        """How much may be spilled unless the owner says so: half of what is free on the disk now.
+
+        The other half is for everybody else, and for another process of ours.
+        """
+        return f"{shutil.disk_usage(self.path).free // 2048}KiB"
+
     def remove(self) -> None:
         """Remove the folder with everything in it, then end its lock."""
         shutil.rmtree(self.path, ignore_errors=True)

@@ -9,7 +9,6 @@ from functools import cached_property, partial
 
 from sqlrs.engines.base import Snapshot, integers
 from sqlrs.measuring.sampling import SampledTables
-from sqlrs.measuring.solver import solve
 from sqlrs.planning.choose import choose
 from sqlrs.planning.external_plans import DEFAULT_SOLVER_SECONDS, Solved
 from sqlrs.planning.plan import Leading, ResidualPlan
@@ -109,5 +108,7 @@ class Evaluator:
 
     def _value(self, plan: ResidualPlan) -> int:
         if isinstance(plan, Solved):
+            from sqlrs.measuring.solver import solve
+
             return solve(plan, self.snapshot.rows(statement_of(plan, self.dialect)))
         return self._settled(plan, self.snapshot.scalar(statement_of(plan, self.dialect)))

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache
+from typing import TYPE_CHECKING
 
 from sqlrs.engines.base import Measurable, Opened, Snapshot
 from sqlrs.errors import EngineFailed
@@ -18,12 +19,8 @@ from sqlrs.measures import (
     PerUnit,
     Signed,
 )
-from sqlrs.measuring.contributions import contributions, owned_term
 from sqlrs.measuring.evaluate import Evaluator
-from sqlrs.measuring.groups import NumberedGroups, can_measure_by_group
 from sqlrs.measuring.measure import Measured
-from sqlrs.measuring.owned_results import read_owned_results
-from sqlrs.measuring.read_totals import ReadTotals, read_side_by_side
 from sqlrs.measuring.sampling import SampledTables
 from sqlrs.measuring.sums_beside_counts import SumsBesideCounts
 from sqlrs.measuring.work import Progress, Values, Work
@@ -33,6 +30,10 @@ from sqlrs.query import Term
 from sqlrs.residuals.isomorphism import representatives
 from sqlrs.residuals.residual import Members, Residual, Residuals
 from sqlrs.trees.kept import Kept
+
+if TYPE_CHECKING:
+    # A single count does without groups and units.
+    from sqlrs.measuring.read_totals import ReadTotals
 
 Fold = Callable[[Values], Fraction]
 _Known = dict[Members, int]
@@ -85,6 +86,8 @@ class Measurements:
         if (read := self.read.get(id(signed))) is not None and read.of(signed, domains):
             self._hear(1, 1, residuals.of(residuals.query.everything))
             return read.numbers
+        from sqlrs.measuring.groups import NumberedGroups
+
         groups = NumberedGroups(signed.keys, tuple(domains))
         whole = residuals.of(residuals.query.everything)
         with self._evaluator(residuals) as evaluator:
@@ -99,6 +102,8 @@ class Measurements:
         """
         if self.plan != "auto" or not isinstance(self.source, Opened):
             return
+        from sqlrs.measuring.read_totals import read_side_by_side
+
         terms = list(wanted)
         self.beside.expect(residuals for _, residuals, _ in terms)
         parts = [(signed, domains) for signed, _, domains in terms]
@@ -123,6 +128,8 @@ class Measurements:
         One statement for each part of a residual that is not like an earlier one.
         ``can_measure_by_group`` must hold.
         """
+        from sqlrs.measuring.groups import NumberedGroups, can_measure_by_group
+
         sets = tuple(wanted)
         if not can_measure_by_group(residuals, sets, keys):
             raise ValueError("a residual cannot be measured by groups")
@@ -155,6 +162,8 @@ class Measurements:
         grid: Sequence[int],
     ) -> Contributions:
         """What the units contribute to each group, by how much that is in all; one statement."""
+        from sqlrs.measuring.contributions import contributions, owned_term
+
         with self.source.snapshot() as snapshot:
             if isinstance(parts, PerUnit):
                 return contributions(snapshot, parts, domains, grid, self.source.dialect)
@@ -172,6 +181,8 @@ class Measurements:
         """The results of a query by their owners, by one statement."""
         if residuals.query != signed.query:
             raise ValueError("these are the residuals of another query")
+        from sqlrs.measuring.owned_results import read_owned_results
+
         with self.source.snapshot() as snapshot:
             evaluator = self._evaluator_on(snapshot, residuals, alone=True)
             self._hear(1, 1, residuals.of(residuals.query.everything))

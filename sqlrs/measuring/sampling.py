@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import cast
 
 from sqlrs.catalog import Table
-from sqlrs.engines.base import Snapshot
+from sqlrs.engines.base import Snapshot, learned
 from sqlrs.planning.key_joins import joins_by_keys
 from sqlrs.planning.table_statistics import Identity, Repetition, Statistics
 from sqlrs.query import Query, Variable
@@ -29,10 +30,20 @@ def read_statistics(snapshot: Snapshot, query: Query) -> Statistics:
     return SampledTables().of(snapshot, query)
 
 
+@dataclass(frozen=True, repr=False)
+class _Found:
+    """Numbers of rows, repetitions of columns, and largest frequencies of whole columns."""
+
+    rows: dict[Identity, float] = field(default_factory=dict)
+    columns: dict[tuple[Identity, str], Repetition] = field(default_factory=dict)
+    frequencies: dict[tuple[Identity, str], int] = field(default_factory=dict)
+
+
 class SampledTables:
     """What was read of the tables of one snapshot, so that nothing is read of it twice.
 
-    Another snapshot begins with nothing. It lives as long as one release, and nobody else sees it.
+    Another snapshot begins with nothing, unless its engine knows that it sees the same rows: then
+    with what all before it read. It guides plans and limits values, so it changes no number.
     """
 
     def __init__(self) -> None:
@@ -46,7 +57,7 @@ class SampledTables:
         if snapshot is not self._snapshot:
             self._begin(snapshot)
         tables = list({atom.table.identity: atom.table for atom in query.atoms}.values())
-        self._read_sizes(snapshot, [one for one in tables if one.identity not in self._rows])
+        self._read_sizes(snapshot, [one for one in tables if one.identity not in self._found.rows])
         guessed: dict[tuple[Identity, str], Repetition] = {}
         if joins_by_keys(query) and (alone or len(query.private) <= _EACH_NEEDED):
             # A sample would take as long as what it guides, and no residual can be left out.
@@ -57,17 +68,17 @@ class SampledTables:
                 [
                     (table, name)
                     for table, name in _joined_columns(query)
-                    if self._rows[table.identity] > _SMALL
+                    if self._found.rows[table.identity] > _SMALL
                     and frozenset({name}) not in table.keys
-                    and (table.identity, name) not in self._columns
+                    and (table.identity, name) not in self._found.columns
                 ],
             )
-        columns = {**guessed, **self._columns}
-        return Statistics(dict(self._rows), columns, dict(self._frequencies))
+        columns = {**guessed, **self._found.columns}
+        return Statistics(dict(self._found.rows), columns, dict(self._found.frequencies))
 
     def _guessed_columns(self, query: Query) -> dict[tuple[Identity, str], Repetition]:
         """What is joined with a key has the key's values, some more often than others."""
-        size = self._rows
+        size = self._found.rows
         keys: dict[Variable, Table] = {}
         for atom in query.atoms:
             for name, term in atom.terms:
@@ -86,29 +97,29 @@ class SampledTables:
 
     def _begin(self, snapshot: Snapshot | None) -> None:
         self._snapshot = snapshot
-        self._rows: dict[Identity, float] = {}
-        self._columns: dict[tuple[Identity, str], Repetition] = {}
-        self._frequencies: dict[tuple[Identity, str], int] = {}
+        self._found = _Found() if snapshot is None else learned(snapshot, "statistics", _Found)
 
     def _read_sizes(self, snapshot: Snapshot, tables: Sequence[Table]) -> None:
         if not tables:
             return
         found = snapshot.rows(sizes_of(tables))
         counted = {int(cast(int, i)): float(cast(int, n)) for i, n in found}
-        self._rows |= {table.identity: counted[i] for i, table in enumerate(tables)}
+        self._found.rows.update({table.identity: counted[i] for i, table in enumerate(tables)})
 
     def _read_columns(self, snapshot: Snapshot, wanted: Sequence[tuple[Table, str]]) -> None:
         if not wanted:
             return
-        rates = [_rate(self._rows[table.identity]) for table, _ in wanted]
+        rates = [_rate(self._found.rows[table.identity]) for table, _ in wanted]
         sampled = [(*one, rate) for one, rate in zip(wanted, rates, strict=True)]
         for row in snapshot.rows(repetitions(sampled)):
             i, distinct, seen, squares, most = (int(cast(int, v)) for v in row)
             table, name = wanted[i]
-            self._columns[table.identity, name] = _scaled(distinct, seen, squares, most, rates[i])
+            self._found.columns[table.identity, name] = _scaled(
+                distinct, seen, squares, most, rates[i]
+            )
             # Of other types, groups may be finer than what a join takes for equal.
             if rates[i] == 1.0 and behave_alike([table.column(name).type]):
-                self._frequencies[table.identity, name] = most
+                self._found.frequencies[table.identity, name] = most
 
 
 def _rate(rows: float) -> float:

@@ -7,9 +7,19 @@ from decimal import Decimal
 
 from sqlrs.errors import UsageError
 from sqlrs.mechanisms.base import Mechanism
-from sqlrs.mechanisms.clipped_rows import ClippedRows, clipped_rows
 from sqlrs.mechanisms.fitting import fitting
 from sqlrs.mechanisms.smooth import paper, refined
+
+CLIPPED = "clipped"
+"""The one that can be named for statements too."""
+
+
+def _clipped(epsilon: Decimal, shape: int | None, error_bars: Decimal | None) -> Mechanism:
+    # Few ask for it, and it brings much along.
+    from sqlrs.mechanisms.clipped_rows import clipped_rows
+
+    return clipped_rows(epsilon, shape, error_bars)
+
 
 # By its name on the command line: epsilon, the shape if one is asked for, and the epsilon of error
 # bars if they are wanted make a mechanism. The first one is used where none is named.
@@ -17,12 +27,10 @@ _MECHANISMS: dict[str, Callable[[Decimal, int | None, Decimal | None], Mechanism
     "fitting": fitting,
     "polylaplace": refined,
     "cauchy": paper,
-    "clipped": clipped_rows,
+    CLIPPED: _clipped,
 }
 NAMES = tuple(_MECHANISMS)
 DEFAULT = NAMES[0]
-CLIPPED = ClippedRows.name
-"""The one that can be named for statements too."""
 
 
 def mechanism_named(

@@ -16,15 +16,13 @@ def index_hints(query: Query) -> tuple[str, ...]:
             holders[variable] = holders.get(variable, 0) + 1
     uses: dict[str, tuple[int, int]] = {}
     for atom in query.atoms:
-        joined = [c for c, t in atom.terms if isinstance(t, Variable) and holders[t] > 1]
+        found = [(c, t) for c, t in atom.terms if isinstance(t, Variable)]
+        joined = {column: term for column, term in found if holders[term] > 1}
         fixed = [c for c, t in atom.terms if isinstance(t, Constant)]
-        terms = dict(atom.terms)
         for first in joined:
             rest = sorted({*joined, *fixed} - {first})
             hint = f"{atom.table.label} ({', '.join([first, *rest])})"
-            variable = terms[first]
             served, joins = uses.get(hint, (0, 0))
-            met = holders[variable] if isinstance(variable, Variable) else 0
-            uses[hint] = (served + 1, joins + met)
+            uses[hint] = (served + 1, joins + holders[joined[first]])
     # Sorting keeps the order of the query among equals.
     return tuple(sorted(uses, key=lambda hint: uses[hint], reverse=True))

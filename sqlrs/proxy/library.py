@@ -35,6 +35,7 @@ from sqlrs.proxy.exposed import exposed_schema
 from sqlrs.proxy.paced_ledger import PacedLedger
 from sqlrs.proxy.policy.public_reading import public_reading
 from sqlrs.proxy.released_values import check_columns, text_rows
+from sqlrs.proxy.warm import warm
 from sqlrs.quoting import Quote, quote
 from sqlrs.refusals import refusal
 from sqlrs.release import release, release_table
@@ -68,6 +69,7 @@ class LibraryBackend:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        warm(database.catalog, database.settings)
 
     def schema(self) -> ExposedSchema:
         """The tables and views of the database."""

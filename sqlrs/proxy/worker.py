@@ -21,6 +21,7 @@ from sqlrs.errors import SqlrsError
 from sqlrs.proxy.backend import Checker, TableShape
 from sqlrs.proxy.policy.decisions import Decision, Policy, split
 from sqlrs.proxy.policy.parameters import inline
+from sqlrs.proxy.warm import import_all
 from sqlrs.quoting import Sketch
 
 HEADER = struct.Struct("!I")
@@ -113,6 +114,8 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    # Before anybody waits for it.
+    import_all()
     _send(outgoing, Done())
     while (job := _received(incoming)) is not None:
         # The alarm's own action ends the process: nobody is left to do it if the proxy is gone.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import stat
 import subprocess
@@ -14,10 +15,11 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from sqlglot import exp, parse_one
 
 from sqlrs.engines.open import open_engine
 from sqlrs.engines.spill import Spill, remove_abandoned
-from sqlrs.errors import UsageError
+from sqlrs.errors import EngineFailed, UsageError
 from sqlrs.ledger.store import StoreLedger
 
 ENDLESS = """
@@ -181,3 +183,26 @@ def backends(owner: psycopg.Connection[tuple[int]]) -> int:
         " WHERE datname = current_database() AND pid <> pg_backend_pid()"
     ).fetchall()
     return int(number)
+
+
+def test_half_of_the_free_disk_is_the_limit_and_a_failed_statement_leaves_nothing(
+    tmp_path: Path,
+) -> None:
+    spill = Spill(tmp_path)
+    free = shutil.disk_usage(tmp_path).free
+    assert int(spill.share().removesuffix("KiB")) * 1024 == pytest.approx(free / 2, rel=0.2)
+    spill.remove()
+    rows = "(SELECT md5(range::VARCHAR) AS m FROM range(1000000))"
+    engine = open_engine(
+        "duckdb://", temp_directory=tmp_path, memory_limit="40MB", max_temp_directory_size="5MB"
+    )
+    with closing(engine):
+        [folder] = spilled(tmp_path)
+        with pytest.raises(EngineFailed) as failed, engine.snapshot() as snapshot:
+            text = f"SELECT count(*) FROM {rows} a JOIN {rows} b USING (m)"
+            tree = parse_one(text, read="duckdb")
+            assert isinstance(tree, exp.Select)
+            snapshot.rows(tree)
+        assert failed.value.code == "out_of_memory"
+        assert sum(file.stat().st_size for file in folder.iterdir()) == 0
+    assert spilled(tmp_path) == []
