@@ -23,9 +23,10 @@ from sqlrs.database import Database
 from sqlrs.ledger.store import StoreLedger
 from sqlrs.proxy.config import Epsilons
 from sqlrs.proxy.protocol.tls import Tls
+from tests.proxy.harness import PASSWORD
 
 OWNER, ANALYST, OTHER = "olga", "ada", "bob"
-PASSWORD = "correct horse"
+
 TOKEN = re.compile(r'name="csrf" value="([^"]*)"')
 PAIRS = "SELECT count(*) FROM edge a JOIN edge b ON a.dst = b.src"
 WARDS = "SELECT ward, count(*) AS n FROM visit GROUP BY ward ORDER BY ward"
