@@ -23,8 +23,9 @@ from sqlrs.database import Database
 from sqlrs.ledger.store import StoreLedger
 from sqlrs.proxy.config import Epsilons
 from sqlrs.proxy.protocol.tls import Tls
-from tests.proxy.harness import PASSWORD
+from tests.proxy import harness
 
+PASSWORD = harness.PASSWORD
 OWNER, ANALYST, OTHER = "olga", "ada", "bob"
 
 TOKEN = re.compile(r'name="csrf" value="([^"]*)"')

@@ -18,17 +18,12 @@ import httpx
 import psycopg
 import pytest
 
-from sqlrs.console.config import ConsoleConfig
-from sqlrs.console.demo import DATASET, demo_data
-from sqlrs.console.desk import Desk
-from sqlrs.console.server import ConsoleServer
+from sqlrs.console.demo import demo_data
 from sqlrs.graphs.patterns import pattern_sql
 from sqlrs.ledger.base import RELEASED, RESERVED
 from sqlrs.ledger.store import StoreLedger
-from sqlrs.proxy.library import LibraryBackend
 from sqlrs.proxy.users import add_user
-from tests.console.harness import PASSWORD, Running, Visitor
-from tests.proxy.harness import running_proxy
+from tests.console.harness import PASSWORD, Visitor
 
 SECONDS = float(os.environ.get("SQLRS_LOAD_SECONDS", "60"))
 EACH = 50
@@ -37,24 +32,25 @@ QUERY = "SELECT count(*) FROM patient WHERE born < {} AND id > {}"
 
 
 @contextmanager
-def both(folder: Path) -> Iterator[tuple[Running, str]]:
-    """A proxy and a console in one process, with budgets for all users."""
-    with demo_data(folder) as database:
-        ledger = database.ledger
-        assert isinstance(ledger, StoreLedger)
-        for user in USERS:
-            ledger.grant(analyst=user, epsilon=100_000)
-        ledger.grant(dataset=DATASET, epsilon=1_000_000)
-        backends = {"sqlrs": LibraryBackend(database)}
-        with running_proxy(backends, folder, USERS) as proxy:  # type: ignore[arg-type]
-            config = ConsoleConfig(port=0, tls="off", owners=("olga",))
-            desk = Desk(proxy.proxy.service, {"sqlrs": database}, ledger, config, False)
-            server = ConsoleServer(desk, None, None)
-            proxy.call(server.start)
-            try:
-                yield Running(desk, server, ledger), proxy.dsn("{}")
-            finally:
-                proxy.call(server.stop)
+def both(folder: Path) -> Iterator[tuple[str, str, StoreLedger]]:
+    """``sqlrs serve`` with a console, in one process of its own; budgets for all users."""
+    demo_data(folder).close()
+    ledger = StoreLedger(f"sqlite:///{folder}/budget.db")
+    for user in USERS:
+        ledger.grant(analyst=user, epsilon=100_000)
+        add_user(folder / "users.toml", user, PASSWORD)
+    ledger.grant(dataset="data", epsilon=1_000_000)
+    config = folder / "sqlrs.toml"
+    config.write_text(
+        f'[data]\nledger = "sqlite:///{folder}/budget.db"\n[data.tables]\n'
+        'patient = "patient.csv"\n[proxy]\nport = 0\n[console]\nport = 0\ntls = "off"\n'
+    )
+    with _process(config, "serve", 2) as (_, lines):
+        said = " ".join(lines)
+        port = said.partition("listening on 127.0.0.1:")[2].partition(",")[0]
+        address = said.partition("console on ")[2].split()[0].rstrip("/")
+        dsn = f"host=127.0.0.1 port={port} dbname=sqlrs sslmode=require password='{PASSWORD}'"
+        yield address, dsn, ledger
 
 
 @pytest.mark.slow
@@ -65,9 +61,10 @@ def test_browsers_beside_clients(tmp_path: Path, capsys: pytest.CaptureFixture[s
     problems: list[str] = []
     stop = threading.Event()
 
-    def browser(console: Running, number: int) -> None:
+    def browser(address: str, number: int) -> None:
         user = USERS[number % len(USERS)]
-        visitor: Visitor = console.logged_in(user)
+        visitor = Visitor(httpx.Client(base_url=address, timeout=120))
+        visitor.client.post("/login", data={"name": user, "password": PASSWORD})
         token, turn = visitor.token, 0
         while not stop.is_set():
             turn += 1
@@ -85,7 +82,7 @@ def test_browsers_beside_clients(tmp_path: Path, capsys: pytest.CaptureFixture[s
 
     def client(dsn: str, number: int) -> None:
         user, turn = USERS[number % len(USERS)], 0
-        with psycopg.connect(dsn.format(user), autocommit=True) as connection:
+        with psycopg.connect(f"{dsn} user={user}", autocommit=True) as connection:
             while not stop.is_set():
                 turn += 1
                 began = time.monotonic()
@@ -100,9 +97,9 @@ def test_browsers_beside_clients(tmp_path: Path, capsys: pytest.CaptureFixture[s
         except Exception as problem:
             problems.append(f"{type(problem).__name__}: {problem}")
 
-    with both(tmp_path) as (console, dsn):
+    with both(tmp_path) as (address, dsn, ledger):
         threads = [
-            threading.Thread(target=guarded, args=(browser, console, n)) for n in range(EACH)
+            threading.Thread(target=guarded, args=(browser, address, n)) for n in range(EACH)
         ]
         threads += [threading.Thread(target=guarded, args=(client, dsn, n)) for n in range(EACH)]
         for thread in threads:
@@ -111,8 +108,8 @@ def test_browsers_beside_clients(tmp_path: Path, capsys: pytest.CaptureFixture[s
         stop.set()
         for thread in threads:
             thread.join(120)
-        lines = console.ledger.history()
-        for budget in console.ledger.show():
+        lines = ledger.history()
+        for budget in ledger.show():
             kind = "dataset" if budget.kind == "dataset" else "analyst"
             charged = sum(
                 line.charge.epsilon for line in lines if getattr(line.charge, kind) == budget.name
@@ -141,7 +138,8 @@ def test_a_server_that_is_killed_in_a_run(tmp_path: Path) -> None:
         '[console]\nport = 0\ntls = "off"\n'
     )
     sql = pattern_sql("cycle4")
-    with _process(config) as (process, address):
+    with _process(config) as (process, (said,)):
+        address = said.removeprefix("console on ")
         client = httpx.Client(base_url=address, timeout=60)
         client.post("/login", data={"name": "ada", "password": PASSWORD})
         token = Visitor(client).token
@@ -162,7 +160,8 @@ def test_a_server_that_is_killed_in_a_run(tmp_path: Path) -> None:
     (line,) = ledger.history()
     assert line.outcome == RESERVED
     assert ledger.budget(analyst="ada").spent == Decimal("0.5")  # spent ≥ answered
-    with _process(config) as (_, address):
+    with _process(config) as (_, (said,)):
+        address = said.removeprefix("console on ")
         client = httpx.Client(base_url=address, timeout=60)
         client.post("/login", data={"name": "ada", "password": PASSWORD})
         page = client.get("/history").text
@@ -171,15 +170,16 @@ def test_a_server_that_is_killed_in_a_run(tmp_path: Path) -> None:
 
 
 @contextmanager
-def _process(config: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    command = [sys.executable, "-m", "sqlrs", "console", "--config", str(config)]
+def _process(
+    config: Path, name: str = "console", lines: int = 1
+) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:
+    command = [sys.executable, "-m", "sqlrs", name, "--config", str(config)]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     ) as process:
         assert process.stdout is not None
-        first = process.stdout.readline()
-        assert first.startswith("console on "), first
+        said = [process.stdout.readline().strip() for _ in range(lines)]
         try:
-            yield process, first.removeprefix("console on ").strip()
+            yield process, said
         finally:
             process.kill()
