@@ -15,10 +15,10 @@ from typing import Any
 import httpx
 
 from sqlrs.console.config import ConsoleConfig
-from sqlrs.console.demo import DATASET, demo_data, demo_proxy
 from sqlrs.console.desk import Desk
-from sqlrs.console.run import console_service
-from sqlrs.console.server import ConsoleServer
+from sqlrs.console.http_server import ConsoleServer
+from sqlrs.console.starting import console_service
+from sqlrs.console.web_demo import DATASET, demo_data, demo_proxy
 from sqlrs.database import Database
 from sqlrs.ledger.store import StoreLedger
 from sqlrs.proxy.config import Epsilons

@@ -18,7 +18,7 @@ import httpx
 import psycopg
 import pytest
 
-from sqlrs.console.demo import demo_data
+from sqlrs.console.web_demo import demo_data
 from sqlrs.graphs.patterns import pattern_sql
 from sqlrs.ledger.base import RELEASED, RESERVED
 from sqlrs.ledger.store import StoreLedger
