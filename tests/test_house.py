@@ -113,7 +113,7 @@ DRIVERS = {
         "console/owner_pages.py",
         "console/rendering.py",
     },
-    "uvicorn": {"console/server.py"},
+    "uvicorn": {"console/http_server.py"},
     "jinja2": {"console/rendering.py"},
 }
 

@@ -12,8 +12,8 @@ from sqlrs.config import Config
 from sqlrs.errors import UsageError
 
 if TYPE_CHECKING:
-    from sqlrs.console.demo import Demo
-    from sqlrs.console.server import ConsoleServer
+    from sqlrs.console.http_server import ConsoleServer
+    from sqlrs.console.web_demo import Demo
 
 Port = Annotated[
     int | None, typer.Option(help="The port; else that of the configuration, or 8432.")
@@ -23,7 +23,7 @@ Port = Annotated[
 def console(config: options.ConfigFile = None, port: Port = None) -> None:
     """Serve the pages for analysts and owner in a browser, without the proxy."""
     from sqlrs.console.config import ConsoleConfig
-    from sqlrs.console.run import serve_console
+    from sqlrs.console.starting import serve_console
     from sqlrs.proxy.config import ProxyConfig
 
     file = config or options.found()
@@ -37,7 +37,7 @@ def console(config: options.ConfigFile = None, port: Port = None) -> None:
 
 def demo(port: int) -> None:
     """A console on generated data, until Ctrl-C."""
-    from sqlrs.console.demo import serve_demo
+    from sqlrs.console.web_demo import serve_demo
 
     serve_demo(port, _say_demo)
 

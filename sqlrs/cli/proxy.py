@@ -168,7 +168,7 @@ def _console(config: Path) -> Callable[[Service, Mapping[str, Database]], Compan
     """The console, where the file has a section for it."""
     if not has_section(config, "console"):
         return None
-    from sqlrs.console.run import beside, configured
+    from sqlrs.console.starting import beside, configured
 
     pages = configured(config)
     return None if pages is None else beside(pages, console.say)

@@ -7,7 +7,6 @@ import json as json_text
 from sqlrs.catalog import (
     Bounds,
     Catalog,
-    Column,
     Listed,
     PublicDomain,
     Range,
@@ -17,11 +16,9 @@ from sqlrs.catalog import (
 )
 from sqlrs.cli import options
 from sqlrs.config import Config
+from sqlrs.console.table_words import column_words
 from sqlrs.row_owners import short_name
 from sqlrs.units import Owner
-
-# More values of a column are for --json.
-_SHOWN = 10
 
 
 @options.with_data()
@@ -54,7 +51,10 @@ def _lines(table: Table, catalog: Catalog) -> list[str]:
     return [
         f"{table.label}  [{', '.join([_protection(table), *keys])}]",
         *(f"  {line}" for line in _owners(table, catalog)),
-        *(f"  {c.name:<{width}}  {', '.join([c.type.name, *_words(c)])}" for c in table.columns),
+        *(
+            f"  {c.name:<{width}}  {', '.join([c.type.name, *column_words(c)])}"
+            for c in table.columns
+        ),
     ]
 
 
@@ -130,23 +130,6 @@ def _as_dict(table: Table, catalog: Catalog) -> dict[str, object]:
             for c in table.columns
         ],
     }
-
-
-def _words(column: Column) -> list[str]:
-    """What else is known of a column: NULL, its values, its bounds."""
-    said = [] if column.nullable else ["never null"]
-    match column.domain:
-        case Listed(values):
-            few = ", ".join(map(str, values[:_SHOWN])) + (", …" if len(values) > _SHOWN else "")
-            said.append(f"one of {len(values)}: {few}")
-        case Range(low, high):
-            said.append(f"from {low} to {high}")
-        case Referred((_, table), name):
-            said.append(f"values of {table}.{name}")
-    if column.bounds is not None:
-        step = "" if column.bounds.grid is None else f" by {column.bounds.grid:f}"
-        said.append(f"summed within {column.bounds.low:f} to {column.bounds.high:f}{step}")
-    return said
 
 
 def _domain_as_dict(domain: PublicDomain | None) -> dict[str, object] | None:

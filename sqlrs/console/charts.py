@@ -103,8 +103,9 @@ def _drawn(name: str, bars: Sequence[Bar], left_out: int, *, from_zero: bool = T
 
     height = _TOP + _ROW * len(bars) + 24
     what = f"{name} of {len(bars)} groups" if from_zero else "the answer within its interval"
+    caption = f'<p class="caption">{escape(name)}</p>' if from_zero else ""
     parts = [
-        f'<svg class="chart" viewBox="0 0 {_WIDTH} {height}" role="img" '
+        f'{caption}<svg class="chart" viewBox="0 0 {_WIDTH} {height}" role="img" '
         f'aria-label="{escape(what)}: the same numbers are in the table">'
     ]
     for number, bar in enumerate(bars):
@@ -114,11 +115,16 @@ def _drawn(name: str, bars: Sequence[Bar], left_out: int, *, from_zero: bool = T
     marks = (min(e for b in bars for e in (b.low, b.value)), max(b.high for b in bars))
     for value, anchor in zip(marks, ("start", "end"), strict=True):
         parts.append(
-            f'<text x="{x(value):.1f}" y="{base + 16}" text-anchor="{anchor}">{value:,.10g}</text>'
+            f'<text x="{x(value):.1f}" y="{base + 16}" text-anchor="{anchor}">'
+            f"{_short(value)}</text>"
         )
     parts.append("</svg>")
     more = f"<p>{left_out} more groups are in the table.</p>" if left_out else ""
     return "".join(parts) + more
+
+
+def _short(value: float) -> str:
+    return f"{value:,.0f}" if value == int(value) or abs(value) >= 1000 else f"{value:,.4g}"
 
 
 def _row(bar: Bar, y: float, x: Callable[[float], float], from_zero: bool) -> list[str]:

@@ -15,9 +15,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sqlrs.console.config import LOCAL
 from sqlrs.console.desk import Desk
-from sqlrs.console.forms import read_form
+from sqlrs.console.form_body import read_form
 from sqlrs.console.rendering import rendered
-from sqlrs.console.sessions import Session
+from sqlrs.console.sessions import BrowserSession
 from sqlrs.errors import EngineFailed, Interrupted, SqlrsError
 from sqlrs.proxy.logs import log
 from sqlrs.proxy.policy.gates import TooMany
@@ -86,7 +86,7 @@ class Visit:
 
     desk: Desk
     request: Request
-    session: Session | None
+    session: BrowserSession | None
     fields: dict[str, str] = field(default_factory=dict)
 
     @property

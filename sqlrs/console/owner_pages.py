@@ -9,7 +9,7 @@ from starlette.responses import Response
 from sqlrs.console.budgets import analyst_rows, dataset_gauges
 from sqlrs.console.guard import Visit
 from sqlrs.console.lines import shown_lines
-from sqlrs.console.tables import described_tables
+from sqlrs.console.table_words import described_tables
 from sqlrs.errors import UsageError
 from sqlrs.ledger.export import answers_csv, csv_text
 from sqlrs.ledger.granting import OPEN

@@ -21,7 +21,7 @@ _KEPT_ANSWERS = 5
 
 
 @dataclass
-class Session:
+class BrowserSession:
     """One browser of one user. ``answers``: the latest ones, for downloads."""
 
     user: str
@@ -53,9 +53,9 @@ class Sessions:
         self._users = users
         self._idle = idle_seconds
         self._clock = clock
-        self._sessions: OrderedDict[bytes, Session] = OrderedDict()
+        self._sessions: OrderedDict[bytes, BrowserSession] = OrderedDict()
 
-    def begin(self, user: str) -> tuple[str, Session]:
+    def begin(self, user: str) -> tuple[str, BrowserSession]:
         """A new session and its token, for a user whose password was right."""
         now, mark = self._clock(), self._users.mark(user)
         if mark is None:
@@ -66,11 +66,11 @@ class Sessions:
         while len(self._sessions) >= _MOST:
             self._sessions.popitem(last=False)
         token = secrets.token_urlsafe(32)
-        session = Session(user, mark, now, now)
+        session = BrowserSession(user, mark, now, now)
         self._sessions[_digest(token)] = session
         return token, session
 
-    def find(self, token: str) -> Session | None:
+    def find(self, token: str) -> BrowserSession | None:
         """The session of a token, unless it is over."""
         key, now = _digest(token), self._clock()
         session = self._sessions.get(key)

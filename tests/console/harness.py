@@ -15,17 +15,19 @@ from typing import Any
 import httpx
 
 from sqlrs.console.config import ConsoleConfig
-from sqlrs.console.demo import DATASET, demo_data, demo_proxy
 from sqlrs.console.desk import Desk
-from sqlrs.console.run import console_service
-from sqlrs.console.server import ConsoleServer
+from sqlrs.console.http_server import ConsoleServer
+from sqlrs.console.starting import console_service
+from sqlrs.console.web_demo import DATASET, demo_data, demo_proxy
 from sqlrs.database import Database
 from sqlrs.ledger.store import StoreLedger
 from sqlrs.proxy.config import Epsilons
 from sqlrs.proxy.protocol.tls import Tls
+from tests.proxy import harness
 
+PASSWORD = harness.PASSWORD
 OWNER, ANALYST, OTHER = "olga", "ada", "bob"
-PASSWORD = "correct horse"
+
 TOKEN = re.compile(r'name="csrf" value="([^"]*)"')
 PAIRS = "SELECT count(*) FROM edge a JOIN edge b ON a.dst = b.src"
 WARDS = "SELECT ward, count(*) AS n FROM visit GROUP BY ward ORDER BY ward"

@@ -17,9 +17,9 @@ import pytest
 from sqlrs.console import analyst_pages
 from sqlrs.console.app import PAGES, Page
 from sqlrs.console.config import ConsoleConfig
-from sqlrs.console.demo import DATASET, demo_data
 from sqlrs.console.guard import HEADERS
 from sqlrs.console.sessions import Sessions
+from sqlrs.console.web_demo import DATASET, demo_data
 from sqlrs.errors import UsageError
 from sqlrs.proxy.config import Limits, ProxyConfig
 from sqlrs.proxy.protocol import tls

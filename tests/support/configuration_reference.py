@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sqlrs.config import Config, UnitSection
+from sqlrs.console.config import ConsoleConfig
 from sqlrs.inputs.sections import Key, keys_of
 from sqlrs.proxy.config import ProxyConfig
 
@@ -58,6 +59,9 @@ keys, is an error. Rows whose owner is NULL, or whose link leads nowhere, take p
 """
 _PROXY = """For `sqlrs serve`, beside `[data]`, which must name a `ledger`: [the proxy](proxy.md).
 """
+_CONSOLE = """For `sqlrs console`, and for `sqlrs serve` where there is this section: [the
+console](console.md). Users, limits and the certificate are those of `[proxy]`.
+"""
 
 
 def described() -> Iterator[tuple[str, str, type[Any]]]:
@@ -69,6 +73,7 @@ def described() -> Iterator[tuple[str, str, type[Any]]]:
         if key.inner is not None:
             name = f"proxy.{key.name}" + (".NAME" if isinstance(key.default, Mapping) else "")
             yield name, f"{key.meaning}\n", key.inner
+    yield "console", _CONSOLE, ConsoleConfig
 
 
 def reference() -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from sqlrs.config import Config
 from sqlrs.console.config import ConsoleConfig
 from sqlrs.console.desk import Desk
-from sqlrs.console.server import ConsoleServer
+from sqlrs.console.http_server import ConsoleServer
 from sqlrs.database import Database
 from sqlrs.errors import SqlrsError, UsageError
 from sqlrs.inputs.sections import has_section

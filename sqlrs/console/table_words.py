@@ -40,7 +40,7 @@ def _described(table: Table, catalog: Catalog) -> DescribedTable:
         owned.append(f"units of {table.rows_per_unit} rows")
     if table.max_rows is not None:
         owned.append(f"at most {table.max_rows} rows of a unit are used")
-    columns = ((one.name, one.type.name, ", ".join(_words(one))) for one in table.columns)
+    columns = ((one.name, one.type.name, ", ".join(column_words(one))) for one in table.columns)
     return DescribedTable(table.label, table.private, tuple(keys), tuple(owned), tuple(columns))
 
 
@@ -52,16 +52,18 @@ def _way(owner: Owner, table: Table, catalog: Catalog) -> str:
     return "owned by " + " → ".join([*steps, column])
 
 
-def _words(column: Column) -> list[str]:
+def column_words(column: Column) -> list[str]:
+    """What else is known of a column: NULL, its values, its bounds."""
     said = [] if column.nullable else ["never null"]
     match column.domain:
         case Listed(values):
             few = ", ".join(map(str, values[:_SHOWN])) + (", …" if len(values) > _SHOWN else "")
-            said.append(f"one of {len(values):,}: {few}")
+            said.append(f"one of {len(values)}: {few}")
         case Range(low, high):
             said.append(f"from {low} to {high}")
         case Referred((_, table), name):
             said.append(f"values of {table}.{name}")
     if column.bounds is not None:
-        said.append(f"summed within {column.bounds.low:f} to {column.bounds.high:f}")
+        step = "" if column.bounds.grid is None else f" by {column.bounds.grid:f}"
+        said.append(f"summed within {column.bounds.low:f} to {column.bounds.high:f}{step}")
     return said

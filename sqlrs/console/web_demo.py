@@ -13,8 +13,8 @@ from decimal import Decimal
 from pathlib import Path
 
 from sqlrs.console.config import ConsoleConfig
-from sqlrs.console.run import run_alone
-from sqlrs.console.server import ConsoleServer
+from sqlrs.console.http_server import ConsoleServer
+from sqlrs.console.starting import run_alone
 from sqlrs.database import Database, connect
 from sqlrs.graphs.demo import demo_edges
 from sqlrs.ledger.store import StoreLedger
