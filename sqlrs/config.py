@@ -141,8 +141,8 @@ class Config:
     db: str | None = key(
         TEXT,
         None,
-        "The URL of a database (`duckdb:///file.db`, `postgresql://…`), or the path of a DuckDB or "
-        "SQLite file or of a folder of tables.",
+        "The URL of a database (`duckdb:///file.db`, `postgresql://…`, `spark://…`), or the path "
+        "of a DuckDB or SQLite file or of a folder of tables.",
         "--db",
         "target",
     )

@@ -74,7 +74,8 @@ def connect(
 ) -> Database:
     """Open a database: a URL, a path, a SQLAlchemy engine, an open duckdb or psycopg connection.
 
-    A path is a DuckDB or SQLite file, a file of data, or a folder in which each is a table.
+    A Spark session serves, too. A path is a DuckDB or SQLite file, a file of data, or a folder in
+    which each is a table.
 
     A table that is not declared public is private. ``keys`` maps a table to the columns of a key,
     or to a list of keys; each is checked once against the data. Without a ``ledger`` every charge

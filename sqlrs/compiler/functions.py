@@ -66,6 +66,7 @@ FUNCTIONS: dict[str, dict[str, tuple[int, int]]] = {
     "spark": {
         **{name: _BOTH[name] for name in _BOTH if name not in _NOT_OF_SPARK},
         **_each("trim ltrim rtrim", 1, 1),
+        **_each("greatest least", 2, ANY_NUMBER),
         **_each("lcase ucase year month day hour minute quarter dayofweek dayofyear", 1, 1),
         **_each("startswith endswith contains instr ifnull datediff", 2, 2),
         "if": (3, 3),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import threading
 import weakref
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -40,6 +41,8 @@ _NUMBERS = itertools.count(1)
 # The class of an error that says that a statement cannot be read or evaluated; no value is in it.
 _OF_THE_STATEMENT = ("22", "42", "0A", "21")
 _MEMORY = ("OutOfMemory", "UNABLE_TO_ACQUIRE_MEMORY", "MaxResultSize")
+
+_LOG = logging.getLogger("sqlrs.spark")
 
 Identity = tuple[str | None, str]
 
@@ -199,6 +202,7 @@ class SparkEngine:
         self._lock = threading.Lock()
         self._open: set[SparkSnapshot] = set()
         self._catalog: tuple[object, Catalog] | None = None
+        self._left_out: set[Identity] = set()
         self._loaded: dict[str, tuple[spark_pins.States, Any]] = {}
         self._leave = weakref.finalize(self, own.leave)
 
@@ -367,7 +371,20 @@ class SparkEngine:
             view = view_of(relation, said, [one.name for one in columns])
             views += [] if view is None else [view]
         elif len({one.name.lower() for one in columns}) == len(columns):
-            tables.append(Table(relation.name, columns, schema=relation.database))
+            table = Table(relation.name, columns, schema=relation.database)
+            if self._is_fixed(frame, table):
+                tables.append(table)
+
+    def _is_fixed(self, frame: Any, table: Table) -> bool:
+        """Whether a table can be held still; the owner is told once of one that is left out."""
+        try:
+            self.require_fixed(frame, table)
+            return True
+        except UsageError as problem:
+            if table.identity not in self._left_out:
+                self._left_out.add(table.identity)
+                _LOG.warning("sqlrs: %s; %s", problem.message, problem.hint)
+            return False
 
     def _own_functions(self) -> frozenset[str]:
         """The functions of the session's own, which hide built-in ones of their names."""

@@ -46,7 +46,7 @@ class Tested:
 DUCKDB = Tested("DuckDB", (2, 0), (2, 1), "pip install 'duckdb>=2.0,<2.1'")
 SQLGLOT = Tested("sqlglot", (30, 20), (30, 31), "pip install 'sqlglot>=30.20,<30.31'")
 POSTGRES = Tested("PostgreSQL", (15,), (19,), "move the data to a server of a supported version")
-SPARK = Tested("Spark", (4, 0), (4, 4), "pip install 'pyspark>=4,<4.4'")
+SPARK = Tested("Spark", (4, 3), (4, 4), "pip install 'pyspark>=4.3,<4.4'")
 
 
 def _text(version: tuple[int, ...]) -> str:

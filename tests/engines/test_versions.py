@@ -21,6 +21,8 @@ PROJECT = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["pro
 def test_pyproject_names_the_same_ranges() -> None:
     assert f"duckdb{versions.DUCKDB.specifier}" in PROJECT["dependencies"]
     assert f"sqlglot{versions.SQLGLOT.specifier}" in PROJECT["dependencies"]
+    (spark,) = PROJECT["optional-dependencies"]["spark"]
+    assert spark == f"pyspark[connect]{versions.SPARK.specifier}"
 
 
 def test_every_dependency_has_both_ends() -> None:
