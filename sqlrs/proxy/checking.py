@@ -19,6 +19,7 @@ from sqlrs.dialects import dialect_named
 from sqlrs.effort import TooComplex, bounded
 from sqlrs.mechanisms import DEFAULT, mechanism_named
 from sqlrs.proxy.backend import TableShape
+from sqlrs.proxy.policy.written_moments import with_literals
 from sqlrs.quoting import Sketch, sketch
 from sqlrs.refusals import refusal
 from sqlrs.settings import Settings
@@ -38,6 +39,7 @@ class LibraryChecker:
 
     def check(self, sql: str) -> TableShape | None:
         """Raise what a release of this text would raise before it opens the database."""
+        sql = with_literals(sql)
         compiled = compiled_text(sql, self.catalog, self.settings, as_rows=True)
         check_dialect(sql, self.catalog.dialect)
         if isinstance(compiled, CompiledStatement):

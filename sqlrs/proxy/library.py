@@ -34,6 +34,7 @@ from sqlrs.proxy.checking import LibraryChecker, afterwards, check_dialect, in_c
 from sqlrs.proxy.exposed import exposed_schema
 from sqlrs.proxy.paced_ledger import PacedLedger
 from sqlrs.proxy.policy.public_reading import public_reading
+from sqlrs.proxy.policy.written_moments import with_literals
 from sqlrs.proxy.released_values import check_columns, text_rows
 from sqlrs.proxy.warm import warm
 from sqlrs.quoting import Quote, quote
@@ -92,6 +93,7 @@ class LibraryBackend:
     ) -> CountOutcome:
         """Charge and answer; ``cancel`` stops this count and no other."""
         database = self._database
+        sql = with_literals(sql)
         check_dialect(sql, database.catalog.dialect)
         after = afterwards(sql, database.catalog)
         if cancel.is_set():
@@ -140,6 +142,7 @@ class LibraryBackend:
     ) -> TableOutcome:
         """Charge once and answer; ``cancel`` stops this answer and no other."""
         database = self._database
+        sql = with_literals(sql)
         check_dialect(sql, database.catalog.dialect)
         if cancel.is_set():
             raise Interrupted("the work was stopped")
@@ -228,6 +231,7 @@ class LibraryBackend:
         """The domains, measures and noise of a table, or the residuals of a count."""
         database = self._database
         catalog, settings = database.catalog, database.settings
+        sql = with_literals(sql)
         check_dialect(sql, catalog.dialect)
         text = in_clients_order(sql, catalog.dialect)
         request = Request(sql=text, epsilon=epsilon, error_bars=error_bars)
