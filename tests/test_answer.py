@@ -29,7 +29,8 @@ def test_what_was_recorded_before_units_is_about_a_row() -> None:
 
 
 def test_a_cut_is_told_only_where_one_could_be() -> None:
-    assert unit_notes("row", [CUT]) == ()
+    assert unit_notes("row", []) == ()
+    assert unit_notes("row", [CUT]) == ("rows above 48 were cut to 48; standard error 85.2",)
     protected, told = unit_notes("patient.id", [CUT])
     assert "patient.id" in protected
     assert told == "units above 48 were cut to 48; standard error 85.2"
