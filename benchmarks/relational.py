@@ -249,7 +249,7 @@ def growth(cells: Sequence[Cell]) -> list[str]:
     return (
         [
             f"- {cells[0].schema}: growth from scale {least} to {most}: exponent at most "
-            f"{max(found)[0]:.2f} ({max(found)[1]})"
+            f"{max(found)[0]:.2f} ({max(found)[1]}) of {len(found)} queries"
         ]
         if found
         else []

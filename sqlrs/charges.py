@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from decimal import Decimal
 from functools import reduce
+from typing import TYPE_CHECKING
 
 from sqlrs.compiled import Compiled, CompiledStatement
 from sqlrs.ledger import Charge
 from sqlrs.ledger.base import add
-from sqlrs.measures import Asked
 from sqlrs.mechanisms.base import Mechanism
-from sqlrs.mechanisms.vector_base import VectorMechanism
 from sqlrs.settings import Request
 from sqlrs.units import ROW
+
+if TYPE_CHECKING:
+    from sqlrs.measures import Asked
+    from sqlrs.mechanisms.vector_base import VectorMechanism
 
 
 def count_charge(request: Request, mechanism: Mechanism, compiled: Compiled) -> Charge:

@@ -25,18 +25,18 @@ from sqlrs.inputs.signatures import Signature, signatures
 from sqlrs.ledger import Ledger, MemoryLedger
 from sqlrs.measuring.work import Progress
 from sqlrs.mechanisms import DEFAULT
-from sqlrs.prices import Prices, prices_of
 from sqlrs.release import release, release_table
 from sqlrs.settings import Number, Request, Settings, Wish
 from sqlrs.table_answer import TableAnswer
-from sqlrs.wished_release import Desk, release_wished, release_wished_table
 
 if TYPE_CHECKING:
-    # What the owner looks at is imported when it is asked for.
+    # What not every count needs is imported when it is asked for.
     from sqlrs.owner.diagnose import Diagnosis
     from sqlrs.owner.explain import Explanation
     from sqlrs.owner.explain_statement import StatementExplanation
     from sqlrs.owner.statements import Statement
+    from sqlrs.prices import Prices
+    from sqlrs.wished_release import Desk
 
 _LEDGER_STEPS = ("repeat", "reserve", "settle", "fail", "remaining")
 
@@ -225,6 +225,8 @@ class Database:
             dataset=self.dataset,
         )
         if wish is not None:
+            from sqlrs.wished_release import release_wished
+
             return release_wished(request, wish, self._desk(progress))
         return release(
             request,
@@ -264,6 +266,8 @@ class Database:
             dataset=self.dataset,
         )
         if wish is not None:
+            from sqlrs.wished_release import release_wished_table
+
             return release_wished_table(request, wish, self._desk(progress))
         return release_table(
             request,
@@ -296,9 +300,13 @@ class Database:
         )
         # With no wish, one that any price grants.
         wish = Wish(MAX_ERROR if error is None else error, max_epsilon)
+        from sqlrs.prices import prices_of
+
         return prices_of(request, wish, self._desk(None), wished=error is not None)
 
     def _desk(self, progress: Progress | None) -> Desk:
+        from sqlrs.wished_release import Desk
+
         return Desk(
             self.engine, self.catalog, self.ledger, self.settings, _checked_progress(progress)
         )

@@ -1,4 +1,4 @@
-"""Reads the statistics of queries' tables: once per snapshot, to guide plans only. Private."""
+"""Reads statistics of queries' tables, once for the same rows; they guide plans. Private."""
 
 from __future__ import annotations
 
