@@ -16,9 +16,10 @@ from sqlrs.engines.base import Engine
 from sqlrs.engines.file_schema import Declared
 from sqlrs.engines.open import TYPES, open_engine
 from sqlrs.engines.owner_values import typed_bounds, typed_domains
-from sqlrs.epsilon import MAX_ERROR
+from sqlrs.epsilon import MAX_ERROR, parse_epsilon
 from sqlrs.errors import QueryRefused, UsageError
 from sqlrs.inputs import arguments
+from sqlrs.inputs.bigquery import check_unit_column, without_clause
 from sqlrs.inputs.said_owners import SaidOwner, owners_by_table, rows_by_table, unit_name
 from sqlrs.inputs.said_values import SaidBounds, SaidDomain, said_bounds_of, said_domains
 from sqlrs.inputs.signatures import Signature, signatures
@@ -207,6 +208,7 @@ class Database:
         interval no larger than that. A count over public tables alone is exact and costs nothing.
         """
         self._require_rows()
+        sql, epsilon = self._asked(sql, epsilon)
         wish = wish_of(epsilon, error, max_epsilon)
         if wish is not None and (
             mechanism != DEFAULT or shape is not None or error_bars is not None
@@ -256,6 +258,7 @@ class Database:
         noise has a public width.
         """
         self._require_rows()
+        sql, epsilon = self._asked(sql, epsilon)
         wish = wish_of(epsilon, error, max_epsilon)
         request = Request(
             sql=sql,
@@ -303,6 +306,17 @@ class Database:
         from sqlrs.prices import prices_of
 
         return prices_of(request, wish, self._desk(None), wished=error is not None)
+
+    def _asked(self, sql: str, epsilon: Number | None) -> tuple[str, Number | None]:
+        """The text and the price, also where both are written as BigQuery wants them."""
+        clause = without_clause(arguments.text("sql", sql))
+        unit = self.catalog.unit
+        check_unit_column(clause.unit_column, None if unit is None else unit.name)
+        if clause.epsilon is None:
+            return clause.sql, epsilon
+        if epsilon is not None and parse_epsilon(epsilon) != parse_epsilon(clause.epsilon):
+            raise UsageError("the text and the caller name different epsilons", hint="give one")
+        return clause.sql, clause.epsilon
 
     def _desk(self, progress: Progress | None) -> Desk:
         from sqlrs.wished_release import Desk

@@ -14,6 +14,7 @@ from sqlrs.cli.progress import progress_line
 from sqlrs.config import Config, UnitSection
 from sqlrs.database import Database
 from sqlrs.errors import UsageError
+from sqlrs.inputs.bigquery import without_clause
 from sqlrs.inputs.said_owners import SaidOwner
 from sqlrs.mechanisms import DEFAULT, NAMES
 
@@ -59,10 +60,11 @@ def count(
     json: options.Json = False,
 ) -> None:
     """Answer a counting query with differential privacy."""
-    check_price(epsilon, error, max_epsilon)
+    sql = read_sql(sql)
+    check_price(sql, epsilon, error, max_epsilon)
     with data.open() as database, progress_line() as progress:
         answer = database.count(
-            read_sql(sql),
+            sql,
             epsilon,
             error=error,
             max_epsilon=max_epsilon,
@@ -88,9 +90,9 @@ def price(
         print(database.price(read_sql(sql), error=error, max_epsilon=max_epsilon))
 
 
-def check_price(epsilon: str | None, error: str | None, max_epsilon: str | None) -> None:
+def check_price(sql: str, epsilon: str | None, error: str | None, max_epsilon: str | None) -> None:
     """Refuse a price that cannot be meant before any file is opened."""
-    if epsilon is None and error is None:
+    if epsilon is None and error is None and without_clause(sql).epsilon is None:
         raise UsageError(
             "no price was given", hint="give --epsilon E, or --error W --max-epsilon E"
         )

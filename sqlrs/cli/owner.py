@@ -14,6 +14,7 @@ from sqlrs.cli.counting import ErrorBars, Mechanism, Shape, read_sql
 from sqlrs.cli.progress import progress_line
 from sqlrs.config import Config
 from sqlrs.errors import QueryRefused, UsageError
+from sqlrs.inputs.smartnoise import read_metadata
 from sqlrs.mechanisms import DEFAULT
 
 if TYPE_CHECKING:
@@ -99,6 +100,16 @@ def sensitivity(
     counts = [one.count for one in results if one.count is not None]
     if counts:
         print(f"{'count':<10}{counts[0]}")
+
+
+def from_smartnoise(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A SmartNoise metadata file, YAML.")],
+) -> None:
+    """Print the configuration that a SmartNoise metadata file means, and what was understood."""
+    found = read_metadata(file)
+    print(found.to_toml(), end="")
+    for line in found.report:
+        print(f"sqlrs: {line}", file=sys.stderr)
 
 
 def _as_dict(result: Diagnosis | QueryRefused) -> dict[str, object]:

@@ -49,10 +49,11 @@ def query(
     """Answer a query with groups, sums and averages with differential privacy."""
     if json and csv:
         raise UsageError("the rows are printed as JSON or as CSV, not as both")
-    check_price(epsilon, error, max_epsilon)
+    sql = read_sql(sql)
+    check_price(sql, epsilon, error, max_epsilon)
     with data.open() as database, progress_line() as progress:
         answer = database.query(
-            read_sql(sql),
+            sql,
             epsilon,
             error=error,
             max_epsilon=max_epsilon,
