@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from sqlrs.owner.explain_statement import StatementExplanation
     from sqlrs.owner.statements import Statement
     from sqlrs.prices import Prices
-    from sqlrs.wished_release import Desk
+    from sqlrs.wished_release import WishDesk
 
 _LEDGER_STEPS = ("repeat", "reserve", "settle", "fail", "remaining")
 
@@ -318,10 +318,10 @@ class Database:
             raise UsageError("the text and the caller name different epsilons", hint="give one")
         return clause.sql, clause.epsilon
 
-    def _desk(self, progress: Progress | None) -> Desk:
-        from sqlrs.wished_release import Desk
+    def _desk(self, progress: Progress | None) -> WishDesk:
+        from sqlrs.wished_release import WishDesk
 
-        return Desk(
+        return WishDesk(
             self.engine, self.catalog, self.ledger, self.settings, _checked_progress(progress)
         )
 

@@ -16,7 +16,7 @@ from sqlrs.noise.error_bars import DEFAULT_COVERAGE
 from sqlrs.noise.published_scale import SHAPES, PublishedScale, published_scale
 from sqlrs.settings import Request, Wish
 from sqlrs.wished_release import (
-    Desk,
+    WishDesk,
     index_of,
     least_price,
     public_sensitivity,
@@ -56,7 +56,7 @@ class Prices:
         return "\n".join([self.said, *(f"  {width}" for width in self.widths)])
 
 
-def prices_of(request: Request, wish: Wish, desk: Desk, *, wished: bool) -> Prices:
+def prices_of(request: Request, wish: Wish, desk: WishDesk, *, wished: bool) -> Prices:
     """The price of an answer, from the schema, public tables and what was released before."""
     compiled = compiled_text(request.sql, desk.catalog, desk.settings, as_rows=request.as_rows)
     if isinstance(compiled, CompiledStatement):
@@ -86,7 +86,7 @@ def _of_public(moved: Fraction, unit: Fraction | int, wish: Wish, wished: bool) 
 
 
 def _of_private(
-    request: Request, compiled: Compiled, wish: Wish, desk: Desk, wished: bool
+    request: Request, compiled: Compiled, wish: Wish, desk: WishDesk, wished: bool
 ) -> Prices:
     """Polylaplace noise whose scale is private; known if an earlier question released it."""
     scale = published_scale(wish.maximum)
@@ -119,7 +119,7 @@ def _multiples(scale: PublishedScale) -> tuple[Width, ...]:
     )
 
 
-def _of_statement(request: Request, wish: Wish, desk: Desk, wished: bool) -> Prices:
+def _of_statement(request: Request, wish: Wish, desk: WishDesk, wished: bool) -> Prices:
     with dry_run(request, desk.engine, desk.catalog, desk.settings) as ready:
         ready.above.database.close()
         try:

@@ -54,7 +54,7 @@ _Outcome = TypeVar("_Outcome")
 
 
 @dataclass(frozen=True)
-class Desk:
+class WishDesk:
     """Where a wish is granted: the data, the ledger, and who hears of the work."""
 
     engine: Engine
@@ -93,7 +93,7 @@ class Desk:
         return Fraction(moved), asked[1].unit
 
 
-def release_wished(request: Request, wish: Wish, desk: Desk) -> Answer:
+def release_wished(request: Request, wish: Wish, desk: WishDesk) -> Answer:
     """One count with an error of at most what is wished; the price of the request is not looked at.
 
     Where the maximum does not suffice the count is not released, and of a private scale its
@@ -122,7 +122,7 @@ def release_wished(request: Request, wish: Wish, desk: Desk) -> Answer:
 
 
 def release_wished_table(
-    request: Request, wish: Wish, desk: Desk, accept: Callable[[Columns], None] | None = None
+    request: Request, wish: Wish, desk: WishDesk, accept: Callable[[Columns], None] | None = None
 ) -> TableAnswer:
     """The groups of one count or sum, each with an error of at most what is wished."""
     epsilon = statement_epsilon(request, wish, desk)
@@ -140,7 +140,7 @@ def release_wished_table(
     return replace(answer, notes=(*answer.notes, _granted(wish).in_words(answer.epsilon)))
 
 
-def statement_epsilon(request: Request, wish: Wish, desk: Desk) -> Decimal:
+def statement_epsilon(request: Request, wish: Wish, desk: WishDesk) -> Decimal:
     """The least price of a statement, where its noise has a public width. Reads public rows."""
     highest = replace(request, epsilon=wish.maximum, error_bars=None)
     with dry_run(highest, desk.engine, desk.catalog, desk.settings) as ready:
@@ -150,7 +150,7 @@ def statement_epsilon(request: Request, wish: Wish, desk: Desk) -> Decimal:
     return _least(moved, wish.half_width / unit, wish) if moved else wish.maximum
 
 
-def public_sensitivity(request: Request, compiled: Compiled, desk: Desk) -> Fraction | None:
+def public_sensitivity(request: Request, compiled: Compiled, desk: WishDesk) -> Fraction | None:
     """The sensitivity where the query and public tables alone fix it; reads no private row."""
     residuals = compiled.residuals
     with bounded_analysis():
@@ -197,7 +197,7 @@ class _TwoSteps:
 
     request: Request
     wish: Wish
-    desk: Desk
+    desk: WishDesk
     compiled: Compiled
 
     @property

@@ -65,7 +65,7 @@ class BudgetRequest:
 
 
 @dataclass(frozen=True)
-class Terms:
+class GrantTerms:
     """What a grant changes besides the cap; None leaves it as it is, ``never`` ends it."""
 
     note: str | None = None
@@ -83,7 +83,7 @@ def words(what: str, text: str, *, needed: bool = False) -> str:
 
 
 def set_budget(
-    connection: Connection, now: datetime, kind: Kind, name: str, cap: Decimal, terms: Terms
+    connection: Connection, now: datetime, kind: Kind, name: str, cap: Decimal, terms: GrantTerms
 ) -> PrivacyBudget:
     """Give a budget its cap and its terms; what is spent stays spent."""
     found = connection.execute(select(BUDGETS).where(is_budget(kind, name)).with_for_update())
@@ -143,7 +143,7 @@ def revoke(
     connection: Connection, now: datetime, kind: Kind, name: str, who: str, why: str
 ) -> PrivacyBudget:
     """Close a budget: a cap of 0, for all time."""
-    terms = Terms(note=why, expires=NEVER, renew=NEVER)
+    terms = GrantTerms(note=why, expires=NEVER, renew=NEVER)
     budget = set_budget(connection, now, kind, name, Decimal(0), terms)
     record(connection, now, "revoke", budget, who, words("a reason", why, needed=True))
     return budget
@@ -206,7 +206,7 @@ def decide(
     budget = budget_of(rows[0], now) if rows else nothing(kind, name)
     if granted:
         cap = parse_cap(add(budget.cap, more))
-        budget = set_budget(connection, now, kind, name, cap, Terms(expires=expires))
+        budget = set_budget(connection, now, kind, name, cap, GrantTerms(expires=expires))
         if budget.expired:
             raise UsageError(
                 f"the budget of analyst {name!r} has expired: more of it would be of no use",

@@ -36,7 +36,7 @@ from sqlrs.ledger.budget_rows import (
     whose,
 )
 from sqlrs.ledger.export import answers_csv, csv_text, json_lines
-from sqlrs.ledger.granting import Act, BudgetRequest, Terms
+from sqlrs.ledger.granting import Act, BudgetRequest, GrantTerms
 from sqlrs.ledger.ledger_tables import ACTS, BUDGETS, RELEASES, REQUESTS
 from sqlrs.ledger.migrations import check_version
 from sqlrs.ledger.opened import FAILED, READ, OpenedStore, clock
@@ -168,7 +168,7 @@ class StoreLedger(OpenedStore):
         was; ``"never"`` ends an expiry or a renewal. ``note`` says why, ``by`` who grants.
         """
         kind, name = whose(analyst, dataset)
-        cap, terms = parse_cap(epsilon), Terms(note, expires, renew)
+        cap, terms = parse_cap(epsilon), GrantTerms(note, expires, renew)
         with self._writing() as connection:
             now = clock(connection)
             budget = granting.set_budget(connection, now, kind, name, cap, terms)

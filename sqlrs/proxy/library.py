@@ -42,7 +42,7 @@ from sqlrs.refusals import refusal
 from sqlrs.release import release, release_table
 from sqlrs.settings import Request, Wish
 from sqlrs.table_answer import TableAnswer
-from sqlrs.wished_release import Desk, release_wished, release_wished_table
+from sqlrs.wished_release import WishDesk, release_wished, release_wished_table
 
 _LOOK_SECONDS = 0.05
 _NOBODY = "nobody"
@@ -112,7 +112,7 @@ class LibraryBackend:
         engine = _StoppableEngine(database.engine, cancel)
         catalog, settings = database.catalog, database.settings
         if error is not None:
-            desk = Desk(engine, catalog, ledger, settings)
+            desk = WishDesk(engine, catalog, ledger, settings)
             answer = release_wished(request, Wish(error, epsilon), desk)
         else:
             answer = release(
@@ -157,7 +157,7 @@ class LibraryBackend:
         engine = _StoppableEngine(database.engine, cancel)
         catalog, settings = database.catalog, database.settings
         if error is not None:
-            desk = Desk(engine, catalog, ledger, settings)
+            desk = WishDesk(engine, catalog, ledger, settings)
             answer = release_wished_table(
                 request, Wish(error, epsilon), desk, lambda one: check_columns(one, types)
             )
