@@ -31,7 +31,7 @@ def read_statistics(snapshot: Snapshot, query: Query) -> Statistics:
 
 
 @dataclass(frozen=True, repr=False)
-class _Found:
+class _Sampled:
     """Numbers of rows, repetitions of columns, and largest frequencies of whole columns."""
 
     rows: dict[Identity, float] = field(default_factory=dict)
@@ -57,7 +57,9 @@ class SampledTables:
         if snapshot is not self._snapshot:
             self._begin(snapshot)
         tables = list({atom.table.identity: atom.table for atom in query.atoms}.values())
-        self._read_sizes(snapshot, [one for one in tables if one.identity not in self._found.rows])
+        self._read_sizes(
+            snapshot, [one for one in tables if one.identity not in self._sampled.rows]
+        )
         guessed: dict[tuple[Identity, str], Repetition] = {}
         if joins_by_keys(query) and (alone or len(query.private) <= _EACH_NEEDED):
             # A sample would take as long as what it guides, and no residual can be left out.
@@ -68,17 +70,17 @@ class SampledTables:
                 [
                     (table, name)
                     for table, name in _joined_columns(query)
-                    if self._found.rows[table.identity] > _SMALL
+                    if self._sampled.rows[table.identity] > _SMALL
                     and frozenset({name}) not in table.keys
-                    and (table.identity, name) not in self._found.columns
+                    and (table.identity, name) not in self._sampled.columns
                 ],
             )
-        columns = {**guessed, **self._found.columns}
-        return Statistics(dict(self._found.rows), columns, dict(self._found.frequencies))
+        columns = {**guessed, **self._sampled.columns}
+        return Statistics(dict(self._sampled.rows), columns, dict(self._sampled.frequencies))
 
     def _guessed_columns(self, query: Query) -> dict[tuple[Identity, str], Repetition]:
         """What is joined with a key has the key's values, some more often than others."""
-        size = self._found.rows
+        size = self._sampled.rows
         keys: dict[Variable, Table] = {}
         for atom in query.atoms:
             for name, term in atom.terms:
@@ -97,29 +99,31 @@ class SampledTables:
 
     def _begin(self, snapshot: Snapshot | None) -> None:
         self._snapshot = snapshot
-        self._found = _Found() if snapshot is None else learned(snapshot, "statistics", _Found)
+        self._sampled = (
+            _Sampled() if snapshot is None else learned(snapshot, "statistics", _Sampled)
+        )
 
     def _read_sizes(self, snapshot: Snapshot, tables: Sequence[Table]) -> None:
         if not tables:
             return
         found = snapshot.rows(sizes_of(tables))
         counted = {int(cast(int, i)): float(cast(int, n)) for i, n in found}
-        self._found.rows.update({table.identity: counted[i] for i, table in enumerate(tables)})
+        self._sampled.rows.update({table.identity: counted[i] for i, table in enumerate(tables)})
 
     def _read_columns(self, snapshot: Snapshot, wanted: Sequence[tuple[Table, str]]) -> None:
         if not wanted:
             return
-        rates = [_rate(self._found.rows[table.identity]) for table, _ in wanted]
+        rates = [_rate(self._sampled.rows[table.identity]) for table, _ in wanted]
         sampled = [(*one, rate) for one, rate in zip(wanted, rates, strict=True)]
         for row in snapshot.rows(repetitions(sampled)):
             i, distinct, seen, squares, most = (int(cast(int, v)) for v in row)
             table, name = wanted[i]
-            self._found.columns[table.identity, name] = _scaled(
+            self._sampled.columns[table.identity, name] = _scaled(
                 distinct, seen, squares, most, rates[i]
             )
             # Of other types, groups may be finer than what a join takes for equal.
             if rates[i] == 1.0 and behave_alike([table.column(name).type]):
-                self._found.frequencies[table.identity, name] = most
+                self._sampled.frequencies[table.identity, name] = most
 
 
 def _rate(rows: float) -> float:
