@@ -31,7 +31,7 @@ import duckdb
 
 import sqlrs
 from benchmarks.common import RESULTS
-from benchmarks.groups import GENERATOR
+from benchmarks.tpch import GENERATOR
 from sqlrs.errors import SqlrsError
 from sqlrs.settings import Settings
 
