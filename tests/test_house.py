@@ -44,7 +44,7 @@ ORDER = [
     ("charges", "before_charge"),
     ("release",),
     ("wished_release",),
-    ("prices",),
+    ("prices", "earlier_errors"),
     ("owner",),
     ("quoting",),
     ("database",),
