@@ -289,6 +289,11 @@ class LibraryBackend:
         """What the ledger says."""
         return self._database.ledger.remaining(analyst, self._database.dataset)
 
+    def own_budget(self, analyst: str) -> PrivacyBudget | None:
+        """What the ledger says of the analyst, over all datasets."""
+        ledger = self._database.ledger
+        return ledger.budget(analyst=analyst) if isinstance(ledger, _Budgets) else None
+
     def dataset_budget(self) -> PrivacyBudget | None:
         """What the ledger says of the whole dataset."""
         ledger = self._database.ledger
