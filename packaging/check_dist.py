@@ -18,6 +18,19 @@ db = sqlrs.connect(tables={"edge": "graph.txt"}, private=["edge"], keys={"edge":
 answer = db.count("SELECT count(*) FROM edge a JOIN edge b ON a.dst = b.src", epsilon=1.0)
 print(answer.value, answer.epsilon)
 """
+# Nothing imports templates and static files: an install without them fails at the first page only.
+CONSOLE = Path(__file__).parents[1] / "sqlrs" / "console"
+ASSETS = sorted(
+    str(path.relative_to(CONSOLE))
+    for folder in ("templates", "static")
+    for path in (CONSOLE / folder).iterdir()
+)
+HAS_ASSETS = """
+import sys
+from importlib.resources import files
+for name in sys.argv[1:]:
+    assert files("sqlrs").joinpath("console", name).read_bytes(), name
+"""
 # README's own commands, on files that are made here.
 COMMANDS = (
     ("sqlrs", "--version"),
@@ -36,6 +49,7 @@ COMMANDS = (
     ),
     ("sqlrs", "tables", "--table", "visit=visits.csv"),
     ("python", "-c", PROGRAM),
+    ("python", "-c", HAS_ASSETS, *ASSETS),
 )
 
 

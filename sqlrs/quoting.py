@@ -16,6 +16,7 @@ from sqlrs.catalog import Catalog, Table
 from sqlrs.charges import count_charge, statement_charge
 from sqlrs.compiled import Compiled, CompiledStatement, compiled_text
 from sqlrs.compiler.simplify import Contradiction
+from sqlrs.earlier_errors import EarlierError
 from sqlrs.effort import bounded_analysis
 from sqlrs.engines.base import Engine
 from sqlrs.ledger import Charge
@@ -50,6 +51,7 @@ class Quote:
     """What a release would be charged, and how large its error is without a look at the data.
 
     ``half_width``: 95 % of the answers lie so near to the truth; None where the data decides it.
+    ``earlier``: what earlier answers of the analyst tell of that.
     """
 
     charge: Charge | None
@@ -57,6 +59,7 @@ class Quote:
     groups: int | None = None
     columns: tuple[str, ...] = ()
     half_width: int | None = None
+    earlier: EarlierError | None = None
 
     @property
     def price(self) -> Decimal:

@@ -44,7 +44,7 @@ ORDER = [
     ("charges", "before_charge"),
     ("release",),
     ("wished_release",),
-    ("prices",),
+    ("prices", "earlier_errors"),
     ("owner",),
     ("quoting",),
     ("database",),
@@ -113,7 +113,7 @@ DRIVERS = {
         "console/owner_pages.py",
         "console/rendering.py",
     },
-    "uvicorn": {"console/http_server.py"},
+    "uvicorn": {"console/http_server.py", "console/impatient_http.py"},
     "jinja2": {"console/rendering.py"},
 }
 

@@ -8,10 +8,13 @@ CREATE SCHEMA sqlrs;
 GRANT USAGE ON SCHEMA sqlrs TO PUBLIC;
 
 -- All analysts share one role, so that none can find out the others' names. Whose session it is stands in a
--- setting that only the proxy gives. It writes the other two before it lets a statement read them.
+-- setting that only the proxy gives. It writes the others before it lets a statement read them.
 CREATE VIEW sqlrs.budget AS
 SELECT current_setting('sqlrs.analyst') AS analyst,
-       nullif(nullif(current_setting('sqlrs.budget', true), ''), 'unlimited')::numeric AS remaining;
+       nullif(nullif(current_setting('sqlrs.budget', true), ''), 'unlimited')::numeric AS remaining,
+       terms.cap, terms.spent, terms.lifetime, terms.renews, terms.expires
+FROM json_to_record(coalesce(nullif(current_setting('sqlrs.budget_terms', true), ''), '{}')::json)
+     AS terms(cap numeric, spent numeric, lifetime numeric, renews timestamptz, expires timestamptz);
 
 CREATE VIEW sqlrs.history AS
 SELECT entry."time", entry.sql, entry.epsilon, entry.status, entry.answer, entry.low, entry.high

@@ -1,1 +1,2 @@
-SELECT pg_catalog.set_config('sqlrs.budget', $1, false)
+SELECT pg_catalog.set_config('sqlrs.budget', $1, false),
+       pg_catalog.set_config('sqlrs.budget_terms', $2, false)

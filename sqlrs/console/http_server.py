@@ -13,6 +13,7 @@ import uvicorn
 
 from sqlrs.console.app import console_app
 from sqlrs.console.desk import Desk
+from sqlrs.console.impatient_http import ImpatientHttp
 from sqlrs.errors import UsageError
 
 _KEEP_ALIVE_SECONDS = 15
@@ -39,6 +40,7 @@ class ConsoleServer:
                 console_app(desk),
                 ssl_certfile=certificate,
                 ssl_keyfile=key,
+                http=ImpatientHttp,
                 lifespan="off",
                 log_config=None,
                 access_log=False,

@@ -29,6 +29,7 @@ class Activity:
 class Wanted:
     """Which lines: of whom, about what, how they ended, with which text, before which ticket.
 
+    ``text`` is a part of the query, ``query`` all of it, to the letter.
     ``characters``: of each query and answer so many. Neither a long journal nor long queries or
     tables fill the memory of whoever shows it; the answer of a count is never as long.
     """
@@ -40,6 +41,7 @@ class Wanted:
     before: int | None = None
     most: int = 100
     characters: int = 2000
+    query: str | None = None
 
 
 def activities(connection: Connection, kind: Kind, now: datetime, days: int) -> dict[str, Activity]:
@@ -79,6 +81,8 @@ def wanted_lines(wanted: Wanted) -> Select[Any]:
         query = query.where(RELEASES.c.outcome == wanted.outcome)
     if wanted.text:
         query = query.where(RELEASES.c.query.icontains(wanted.text, autoescape=True))
+    if wanted.query is not None:
+        query = query.where(RELEASES.c.query == wanted.query)
     if wanted.before is not None:
         query = query.where(RELEASES.c.ticket < wanted.before)
     return query

@@ -62,9 +62,8 @@ class PublishedScale:
     @cached_property
     def _reach(self) -> dict[int, Fraction]:
         """How far the noise of each shape strays, as a part of how far that of the first does."""
-        allowed = _floor(1 - self.coverage)
-        quantiles = {a: _quantile(law, allowed) for a, law in self.laws.items()}
-        return {a: Fraction(one, quantiles[SHAPES[0]]) for a, one in quantiles.items()}
+        quantiles = {a: law_quantile(law, 1 - self.coverage) for a, law in self.laws.items()}
+        return {a: one / quantiles[SHAPES[0]] for a, one in quantiles.items()}
 
     @cached_property
     def multiple(self) -> Fraction:
@@ -118,8 +117,9 @@ def published_scale(maximum: Decimal) -> PublishedScale:
     return PublishedScale(maximum)
 
 
-def _quantile(law: PolyLaplace, allowed: int) -> int:
-    """A distance in units of 2**-128 scales beyond which the noise strays no more than allowed."""
+def law_quantile(law: PolyLaplace, miss: Fraction) -> Fraction:
+    """A multiple of the scale beyond which the noise strays with a chance of at most ``miss``."""
+    allowed = _floor(miss)
     low, high = 0, 1 << _PRECISION
     while law.tail_ceiling(high, _PRECISION) > allowed:
         low, high = high, 2 * high
@@ -129,7 +129,7 @@ def _quantile(law: PolyLaplace, allowed: int) -> int:
             low = middle
         else:
             high = middle
-    return high
+    return Fraction(high, 1 << _PRECISION)
 
 
 def _floor(value: Fraction) -> int:

@@ -263,6 +263,10 @@ class Backend(Protocol):
         """What is left of the analyst's budget; None means without limit."""
         ...
 
+    def own_budget(self, analyst: str) -> PrivacyBudget | None:
+        """The analyst's budget over all datasets; None where nothing limits it."""
+        ...
+
     def dataset_budget(self) -> PrivacyBudget | None:
         """The budget of the whole dataset; None where nothing limits it."""
         ...

@@ -226,6 +226,8 @@ class Connection:
                 return await self._explain(effect)
             case effects.Remaining():
                 return await self._backend(self._offered.backend.remaining, self.analyst)
+            case effects.OwnBudget():
+                return await self._backend(self._offered.backend.own_budget, self.analyst)
             case effects.History():
                 rows = self._service.config.limits.history_rows
                 async with self._service.journal(self.analyst):

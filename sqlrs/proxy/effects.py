@@ -101,6 +101,11 @@ class Remaining:
 
 
 @dataclass(frozen=True)
+class OwnBudget:
+    """Ask the backend for the analyst's own budget. Result: it, or None for no limit."""
+
+
+@dataclass(frozen=True)
 class History:
     """Ask the backend for the analyst's own charges. Result: the rows."""
 
@@ -123,6 +128,7 @@ Effect = (
     | Read
     | Explain
     | Remaining
+    | OwnBudget
     | History
     | Hangup
 )

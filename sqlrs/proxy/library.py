@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from decimal import Decimal
 from typing import Protocol, runtime_checkable
 
@@ -13,6 +14,7 @@ from sqlrs.catalog import Catalog
 from sqlrs.compiled import CompiledStatement, compiled_text
 from sqlrs.compiler.simplify import Contradiction
 from sqlrs.database import Database
+from sqlrs.earlier_errors import earlier_error
 from sqlrs.engines.base import Engine, Row, Snapshot, integers
 from sqlrs.errors import EngineFailed, Interrupted, SqlrsError
 from sqlrs.ledger import JournalLine, PrivacyBudget
@@ -211,8 +213,10 @@ class LibraryBackend:
         request = self._request(analyst, sql, epsilon, error_bars)
         engine = _StoppableEngine(database.engine, cancel)
         found = quote(request, engine, database.catalog, database.settings)
-        repeat = found.charge is not None and database.ledger.repeat(found.charge) is not None
-        return found, repeat
+        if found.charge is None:
+            return found, False
+        repeat = database.ledger.repeat(found.charge) is not None
+        return replace(found, earlier=earlier_error(found.charge, database.ledger)), repeat
 
     def _request(
         self, analyst: str, sql: str, epsilon: Decimal, error_bars: Decimal | None
@@ -284,6 +288,11 @@ class LibraryBackend:
     def remaining(self, analyst: str) -> Decimal | None:
         """What the ledger says."""
         return self._database.ledger.remaining(analyst, self._database.dataset)
+
+    def own_budget(self, analyst: str) -> PrivacyBudget | None:
+        """What the ledger says of the analyst, over all datasets."""
+        ledger = self._database.ledger
+        return ledger.budget(analyst=analyst) if isinstance(ledger, _Budgets) else None
 
     def dataset_budget(self) -> PrivacyBudget | None:
         """What the ledger says of the whole dataset."""

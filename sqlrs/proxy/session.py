@@ -20,6 +20,7 @@ from sqlrs.proxy.effects import (
     Hangup,
     History,
     Inline,
+    OwnBudget,
     Push,
     Read,
     Remaining,
@@ -487,7 +488,8 @@ class Session:
     def _refresh(self, plan: Decision) -> Steps:
         if "budget" in plan.fresh:
             remaining = yield Remaining()
-            yield from self._asked(*to_shadow.write_budget(self._own, remaining))
+            own = yield OwnBudget()
+            yield from self._asked(*to_shadow.write_budget(self._own, remaining, own))
         if "history" in plan.fresh:
             rows = yield History()
             yield from self._asked(*to_shadow.write_history(self._own, rows))

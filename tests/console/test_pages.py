@@ -29,6 +29,19 @@ def test_a_check_is_free(console: Running) -> None:
     assert lines(console, ANALYST) == before
 
 
+def test_an_earlier_interval_tells_the_error(console: Running) -> None:
+    ada, bob = console.logged_in(ANALYST), console.logged_in(OTHER)
+    sql = f"{PAIRS} WHERE a.src > 3"
+    assert "about ±" not in ada.post("/check", sql=sql, epsilon="0.5").text
+    ada.run(sql, "1", "0.4")
+    bars = json.loads(console.ledger.history(ANALYST)[-1].answer or "")["error_bars"]
+    half = (bars["high"] - bars["low"]) // 2
+    assert f"about ± {half:,} (95 %)" in ada.post("/check", sql=sql, epsilon="1").text
+    dearer = re.search(r"about ± ([\d,]+) ", ada.post("/check", sql=sql, epsilon="2").text)
+    assert dearer is not None and int(dearer[1].replace(",", "")) < half
+    assert "about ±" not in bob.post("/check", sql=sql, epsilon="1").text
+
+
 def test_a_refusal_marks_its_place(console: Running) -> None:
     ada, before = console.logged_in(ANALYST), lines(console, ANALYST)
     page = ada.post("/check", sql="SELECT median(cost) FROM visit")

@@ -171,6 +171,9 @@ class DoubleBackend:
     def remaining(self, analyst: str) -> Decimal:
         return self.budget - self.spent.get(analyst, Decimal(0))
 
+    def own_budget(self, analyst: str) -> None:
+        return None
+
     def dataset_budget(self) -> None:
         return None
 

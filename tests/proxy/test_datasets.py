@@ -18,6 +18,8 @@ from sqlrs.proxy.library import LibraryBackend
 from sqlrs.proxy.run import datasets, opened
 from tests.proxy.harness import running_proxy
 
+OWN = "SELECT analyst, remaining, cap, spent, lifetime, renews, expires FROM sqlrs.budget"
+
 
 def configured(folder: Path, more: str = "") -> tuple[Config, ProxyConfig]:
     folder.chmod(0o700)
@@ -49,6 +51,15 @@ def test_the_database_name_chooses(tmp_path: Path) -> None:
                         connection.execute(f"SELECT count(*) FROM {other}")
             with pytest.raises(psycopg.OperationalError, match='"elsewhere" does not exist'):
                 psycopg.connect(running.dsn(dbname="elsewhere"))
+            with psycopg.connect(running.dsn(), autocommit=True) as connection:
+                terms = [connection.execute(OWN).fetchone()]
+                ledger.grant(analyst="alice", epsilon=4, renew="yearly", expires="2199-12-31")
+                terms.append(connection.execute(OWN).fetchone())
+            budget = ledger.budget(analyst="alice")
+            assert terms == [
+                ("alice", Decimal("4.5"), 10, 1, 1, None, None),
+                ("alice", 3, 4, 1, 1, budget.renews_at, budget.expires),
+            ]
             status = f"http://127.0.0.1:{running.status_port}/metrics"
             text = urllib.request.urlopen(status).read().decode()
     half = Decimal("0.5")

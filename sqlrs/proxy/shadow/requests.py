@@ -8,6 +8,7 @@ from decimal import Decimal
 
 from sqlglot import exp
 
+from sqlrs.ledger import PrivacyBudget
 from sqlrs.proxy.backend import SHOWN_CHARACTERS, HistoryRow, TextRow
 from sqlrs.proxy.protocol.codec import cstring, int16, int32, pack, sized
 from sqlrs.proxy.protocol.messages import Bind, Close, Describe, Execute, Parse
@@ -96,10 +97,21 @@ def read_settings(name: str) -> tuple[bytes, int]:
     return once(name, template("proxy/read_settings.sql"))
 
 
-def write_budget(name: str, remaining: Decimal | None) -> tuple[bytes, int]:
+def write_budget(
+    name: str, remaining: Decimal | None, own: PrivacyBudget | None
+) -> tuple[bytes, int]:
     """Make the analyst's budget visible to this session of the shadow."""
     text = "unlimited" if remaining is None else f"{remaining:f}"
-    return once(name, template("proxy/write_budget.sql"), (text,))
+    terms = {}
+    if own is not None:
+        terms = {
+            "cap": f"{own.cap:f}",
+            "spent": f"{own.counted:f}",
+            "lifetime": f"{own.spent:f}",
+            "renews": own.renews_at and own.renews_at.isoformat(),
+            "expires": own.expires and own.expires.isoformat(),
+        }
+    return once(name, template("proxy/write_budget.sql"), (text, json.dumps(terms)))
 
 
 def write_history(name: str, rows: Sequence[HistoryRow]) -> tuple[bytes, int]:
