@@ -12,12 +12,13 @@ from sqlrs.query import Query
 from sqlrs.sql.plain import plain
 from tests.engines.test_both import every_residual, labelled, loaded_queries
 from tests.support import brute
+from tests.support.examples import examples
 from tests.support.spark import load
 from tests.support.special import Special
 from tests.support.strategies import TinyDatabase
 
 _FEW = settings(
-    max_examples=4,
+    max_examples=examples(4),
     phases=[Phase.generate],
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

@@ -6,7 +6,7 @@ An answer follows from the measured numbers and the bits, so that all measured n
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
@@ -114,6 +114,7 @@ _STATEMENTS = {
     "above": "SELECT t.n / 2 AS half, abs(t.n - 10) AS d FROM "
     "(SELECT ward, count(*) AS n FROM stay GROUP BY ward) t WHERE t.n > 0 ORDER BY 1, 2",
 }  # fmt: skip
+_QUICK = frozenset({"group_of_join", "sums", "outer_join", "largest"})
 _OF_UNITS = ("group", "group_of_join", "sums", "outer_join", "distinct")
 _INSIDE_UNITS = {
     "largest": "SELECT count(*) AS n FROM (SELECT pid, max(cost) AS m FROM stay GROUP BY pid) t "
@@ -123,6 +124,11 @@ _INSIDE_UNITS = {
     "fractions": "SELECT count(*) AS n FROM (SELECT pid, sum(cost) AS m "
     "FROM stay GROUP BY pid) t WHERE t.m > 20.75",
 }
+
+
+def _in_the_gate(names: Iterable[str]) -> list[Any]:
+    """Those that run at every change; the others run at night."""
+    return [pytest.param(n, marks=[] if n in _QUICK else [pytest.mark.slow]) for n in names]
 
 
 def _for_duckdb(sql: str) -> str:
@@ -142,14 +148,14 @@ def _same(
     return [tuple(row) for row in answers[0].rows]
 
 
-@pytest.mark.parametrize("name", _STATEMENTS)
+@pytest.mark.parametrize("name", _in_the_gate(_STATEMENTS))
 def test_statements_about_rows(
     opened: dict[str, tuple[Database, Database]], name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert _same(opened["rows"], _STATEMENTS[name], monkeypatch)
 
 
-@pytest.mark.parametrize("name", [*_OF_UNITS, *_INSIDE_UNITS])
+@pytest.mark.parametrize("name", _in_the_gate([*_OF_UNITS, *_INSIDE_UNITS]))
 def test_statements_about_units(
     opened: dict[str, tuple[Database, Database]], name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
