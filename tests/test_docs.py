@@ -58,7 +58,16 @@ RESULTS = ROOT / "benchmarks" / "results"
 RESULT, RESULT_END = r"<!-- (?!end)(\w+) -->\n\n", "<!-- end -->"
 TITLE = re.compile(r'title="([^"]+)"')
 # Options of other programs that the pages name.
-FOREIGN = {"--explain", "--hypothesis-profile", "--into", "--require-hashes"}
+FOREIGN = {
+    "--data",
+    "--explain",
+    "--hypothesis-profile",
+    "--into",
+    "--keep",
+    "--postgres",
+    "--require-hashes",
+    "--scales",
+}
 
 
 def _name(page: Path) -> str:

@@ -592,7 +592,7 @@ def test_budgets_are_shown_with_their_unit(run: Run) -> None:
     ledger = ("--ledger", "sqlite:///budget.db")
     _, out, _ = run("budget", "show", *ledger)
     assert [line.split()[1:] for line in out.splitlines() if "unit" in line] == [
-        ["clinic", "1", "0.5", "0.5", "unit", "patient.id"]
+        ["clinic", "1", "0.5", "0.5", "0.5", "unit", "patient.id"]
     ]
     _, out, _ = run("budget", "history", *ledger)
     assert "clinic  ε 0.5  unit patient.id  reserved" in out

@@ -211,9 +211,13 @@ def _is_path(target: str) -> bool:
 
 def _at_path(path: Path, tables: Mapping[str, Any] | None) -> tuple[str, Mapping[str, Any] | None]:
     """The URL for a path, and the tables that are files there, with those given beside them."""
-    if path.is_dir():
+    try:
+        folder, file = path.is_dir(), path.is_file()
+    except OSError:
+        raise UsageError("that is no path of a file or folder", hint=_TARGETS) from None
+    if folder:
         found: Mapping[str, Any] = tables_in(path)
-    elif not path.is_file():
+    elif not file:
         raise UsageError(f"there is no file {path}", hint=_TARGETS)
     elif is_sqlite(path):
         found = dict.fromkeys(sqlite_tables(path), path)

@@ -207,6 +207,7 @@ def test_no_value_of_the_data_is_told(
 _ENDLESS = "SELECT count(*) FROM still a, still b, still c, still d WHERE a.id + b.id < c.id * d.id"
 
 
+@pytest.mark.slow  # What Spark does not notice in time would hold up the gate.
 def test_statements_are_stopped(spark: Any) -> None:
     load(spark, (), {})
     spark.range(20_000).createOrReplaceTempView("still")

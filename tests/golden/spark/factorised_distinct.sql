@@ -24,9 +24,10 @@ FROM (
 ) AS `combinations`;
 
 -- {a}, boundary a.dst
-WITH `per_boundary_value` AS (
+SELECT
+  COALESCE(MAX(`per_boundary_value`.`results`), 0) AS `results`
+FROM (
   SELECT
-    `combinations`.`a_dst`,
     COUNT(*) AS `results`
   FROM (
     SELECT DISTINCT
@@ -36,15 +37,13 @@ WITH `per_boundary_value` AS (
   ) AS `combinations`
   GROUP BY
     `combinations`.`a_dst`
-)
-SELECT
-  COALESCE(MAX(`per_boundary_value`.`results`), 0) AS `results`
-FROM `per_boundary_value` AS `per_boundary_value`;
+) AS `per_boundary_value`;
 
 -- {a, b}, boundary b.dst
-WITH `per_boundary_value` AS (
+SELECT
+  COALESCE(MAX(`per_boundary_value`.`results`), 0) AS `results`
+FROM (
   SELECT
-    `combinations`.`b_dst`,
     COUNT(*) AS `results`
   FROM (
     SELECT DISTINCT
@@ -56,7 +55,4 @@ WITH `per_boundary_value` AS (
   ) AS `combinations`
   GROUP BY
     `combinations`.`b_dst`
-)
-SELECT
-  COALESCE(MAX(`per_boundary_value`.`results`), 0) AS `results`
-FROM `per_boundary_value` AS `per_boundary_value`;
+) AS `per_boundary_value`;

@@ -47,30 +47,26 @@ SELECT
 FROM `corrected` AS `corrected`;
 
 -- {a}, boundary a.dst
-WITH `per_boundary_value` AS (
+SELECT
+  COALESCE(MAX(`per_boundary_value`.`results`), 0) AS `results`
+FROM (
   SELECT
-    `a`.`dst` AS `a_dst`,
     COUNT(*) AS `results`
   FROM `edge` AS `a`
   GROUP BY
     `a`.`dst`
-)
-SELECT
-  COALESCE(MAX(`per_boundary_value`.`results`), 0) AS `results`
-FROM `per_boundary_value` AS `per_boundary_value`;
+) AS `per_boundary_value`;
 
 -- {c}, boundary b.dst
-WITH `per_boundary_value` AS (
+SELECT
+  COALESCE(MAX(`per_boundary_value`.`results`), 0) AS `results`
+FROM (
   SELECT
-    `c`.`src` AS `b_dst`,
     COUNT(*) AS `results`
   FROM `edge` AS `c`
   GROUP BY
     `c`.`src`
-)
-SELECT
-  COALESCE(MAX(`per_boundary_value`.`results`), 0) AS `results`
-FROM `per_boundary_value` AS `per_boundary_value`;
+) AS `per_boundary_value`;
 
 -- {a, b}, boundary b.dst
 WITH `a_per_a_dst` AS (
@@ -80,19 +76,18 @@ WITH `a_per_a_dst` AS (
   FROM `edge` AS `a`
   GROUP BY
     `a`.`dst`
-), `per_boundary_value` AS (
+)
+SELECT
+  COALESCE(MAX(`per_boundary_value`.`results`), 0) AS `results`
+FROM (
   SELECT
-    `b`.`dst` AS `b_dst`,
     SUM(CAST(`a_per_a_dst`.`results` AS DECIMAL(38, 0))) AS `results`
   FROM `a_per_a_dst` AS `a_per_a_dst`
   JOIN `edge` AS `b`
     ON `a_per_a_dst`.`a_dst` = `b`.`src`
   GROUP BY
     `b`.`dst`
-)
-SELECT
-  COALESCE(MAX(`per_boundary_value`.`results`), 0) AS `results`
-FROM `per_boundary_value` AS `per_boundary_value`;
+) AS `per_boundary_value`;
 
 -- {b, c}, boundary a.dst
 WITH `c_per_b_dst` AS (
@@ -102,16 +97,15 @@ WITH `c_per_b_dst` AS (
   FROM `edge` AS `c`
   GROUP BY
     `c`.`src`
-), `per_boundary_value` AS (
+)
+SELECT
+  COALESCE(MAX(`per_boundary_value`.`results`), 0) AS `results`
+FROM (
   SELECT
-    `b`.`src` AS `a_dst`,
     SUM(CAST(`c_per_b_dst`.`results` AS DECIMAL(38, 0))) AS `results`
   FROM `edge` AS `b`
   JOIN `c_per_b_dst` AS `c_per_b_dst`
     ON `b`.`dst` = `c_per_b_dst`.`b_dst`
   GROUP BY
     `b`.`src`
-)
-SELECT
-  COALESCE(MAX(`per_boundary_value`.`results`), 0) AS `results`
-FROM `per_boundary_value` AS `per_boundary_value`;
+) AS `per_boundary_value`;

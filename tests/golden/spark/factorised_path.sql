@@ -45,30 +45,26 @@ JOIN `d_per_c_dst` AS `d_per_c_dst`
   ON `a_b_c_per_c_dst`.`c_dst` = `d_per_c_dst`.`c_dst`;
 
 -- {a}, boundary a.dst
-WITH `per_boundary_value` AS (
+SELECT
+  COALESCE(MAX(`per_boundary_value`.`results`), 0) AS `results`
+FROM (
   SELECT
-    `a`.`dst` AS `a_dst`,
     COUNT(*) AS `results`
   FROM `edge` AS `a`
   GROUP BY
     `a`.`dst`
-)
-SELECT
-  COALESCE(MAX(`per_boundary_value`.`results`), 0) AS `results`
-FROM `per_boundary_value` AS `per_boundary_value`;
+) AS `per_boundary_value`;
 
 -- {d}, boundary c.dst
-WITH `per_boundary_value` AS (
+SELECT
+  COALESCE(MAX(`per_boundary_value`.`results`), 0) AS `results`
+FROM (
   SELECT
-    `d`.`src` AS `c_dst`,
     COUNT(*) AS `results`
   FROM `edge` AS `d`
   GROUP BY
     `d`.`src`
-)
-SELECT
-  COALESCE(MAX(`per_boundary_value`.`results`), 0) AS `results`
-FROM `per_boundary_value` AS `per_boundary_value`;
+) AS `per_boundary_value`;
 
 -- {a, b}, boundary b.dst
 WITH `a_per_a_dst` AS (
@@ -78,25 +74,24 @@ WITH `a_per_a_dst` AS (
   FROM `edge` AS `a`
   GROUP BY
     `a`.`dst`
-), `per_boundary_value` AS (
+)
+SELECT
+  COALESCE(MAX(`per_boundary_value`.`results`), 0) AS `results`
+FROM (
   SELECT
-    `b`.`dst` AS `b_dst`,
     SUM(CAST(`a_per_a_dst`.`results` AS DECIMAL(38, 0))) AS `results`
   FROM `a_per_a_dst` AS `a_per_a_dst`
   JOIN `edge` AS `b`
     ON `a_per_a_dst`.`a_dst` = `b`.`src`
   GROUP BY
     `b`.`dst`
-)
-SELECT
-  COALESCE(MAX(`per_boundary_value`.`results`), 0) AS `results`
-FROM `per_boundary_value` AS `per_boundary_value`;
+) AS `per_boundary_value`;
 
 -- {b, c}, boundary a.dst, c.dst
-WITH `per_boundary_value` AS (
+SELECT
+  COALESCE(MAX(`per_boundary_value`.`results`), 0) AS `results`
+FROM (
   SELECT
-    `b`.`src` AS `a_dst`,
-    `c`.`dst` AS `c_dst`,
     COUNT(*) AS `results`
   FROM `edge` AS `b`
   JOIN `edge` AS `c`
@@ -104,10 +99,7 @@ WITH `per_boundary_value` AS (
   GROUP BY
     `b`.`src`,
     `c`.`dst`
-)
-SELECT
-  COALESCE(MAX(`per_boundary_value`.`results`), 0) AS `results`
-FROM `per_boundary_value` AS `per_boundary_value`;
+) AS `per_boundary_value`;
 
 -- {c, d}, boundary b.dst
 WITH `d_per_c_dst` AS (
@@ -117,19 +109,18 @@ WITH `d_per_c_dst` AS (
   FROM `edge` AS `d`
   GROUP BY
     `d`.`src`
-), `per_boundary_value` AS (
+)
+SELECT
+  COALESCE(MAX(`per_boundary_value`.`results`), 0) AS `results`
+FROM (
   SELECT
-    `c`.`src` AS `b_dst`,
     SUM(CAST(`d_per_c_dst`.`results` AS DECIMAL(38, 0))) AS `results`
   FROM `edge` AS `c`
   JOIN `d_per_c_dst` AS `d_per_c_dst`
     ON `c`.`dst` = `d_per_c_dst`.`c_dst`
   GROUP BY
     `c`.`src`
-)
-SELECT
-  COALESCE(MAX(`per_boundary_value`.`results`), 0) AS `results`
-FROM `per_boundary_value` AS `per_boundary_value`;
+) AS `per_boundary_value`;
 
 -- {a, b, c}, boundary c.dst
 WITH `a_per_a_dst` AS (
@@ -148,19 +139,18 @@ WITH `a_per_a_dst` AS (
     ON `a_per_a_dst`.`a_dst` = `b`.`src`
   GROUP BY
     `b`.`dst`
-), `per_boundary_value` AS (
+)
+SELECT
+  COALESCE(MAX(`per_boundary_value`.`results`), 0) AS `results`
+FROM (
   SELECT
-    `c`.`dst` AS `c_dst`,
     SUM(CAST(`a_b_per_b_dst`.`results` AS DECIMAL(38, 0))) AS `results`
   FROM `a_b_per_b_dst` AS `a_b_per_b_dst`
   JOIN `edge` AS `c`
     ON `a_b_per_b_dst`.`b_dst` = `c`.`src`
   GROUP BY
     `c`.`dst`
-)
-SELECT
-  COALESCE(MAX(`per_boundary_value`.`results`), 0) AS `results`
-FROM `per_boundary_value` AS `per_boundary_value`;
+) AS `per_boundary_value`;
 
 -- {b, c, d}, boundary a.dst
 WITH `d_per_c_dst` AS (
@@ -179,16 +169,15 @@ WITH `d_per_c_dst` AS (
     ON `c`.`dst` = `d_per_c_dst`.`c_dst`
   GROUP BY
     `c`.`src`
-), `per_boundary_value` AS (
+)
+SELECT
+  COALESCE(MAX(`per_boundary_value`.`results`), 0) AS `results`
+FROM (
   SELECT
-    `b`.`src` AS `a_dst`,
     SUM(CAST(`c_d_per_b_dst`.`results` AS DECIMAL(38, 0))) AS `results`
   FROM `edge` AS `b`
   JOIN `c_d_per_b_dst` AS `c_d_per_b_dst`
     ON `b`.`dst` = `c_d_per_b_dst`.`b_dst`
   GROUP BY
     `b`.`src`
-)
-SELECT
-  COALESCE(MAX(`per_boundary_value`.`results`), 0) AS `results`
-FROM `per_boundary_value` AS `per_boundary_value`;
+) AS `per_boundary_value`;

@@ -68,21 +68,19 @@ WITH `bound_a_src` AS (
   FROM `seeds_a_src` AS `seeds_a_src`
   JOIN `edge` AS `a`
     ON `seeds_a_src`.`a_src` = `a`.`src`
-), `seed_results` AS (
-  SELECT
-    `seeds_a_src_a_per_a_dst_a_src`.`a_src` AS `a_src`,
-    `b`.`dst` AS `b_dst`,
-    COUNT(*) AS `results`
-  FROM `seeds_a_src_a_per_a_dst_a_src` AS `seeds_a_src_a_per_a_dst_a_src`
-  JOIN `edge` AS `b`
-    ON `seeds_a_src_a_per_a_dst_a_src`.`a_dst` = `b`.`src`
-  GROUP BY
-    `seeds_a_src_a_per_a_dst_a_src`.`a_src`,
-    `b`.`dst`
 ), `best_seed` AS (
   SELECT
-    COALESCE(MAX(`seed_results`.`results`), 0) AS `results`
-  FROM `seed_results` AS `seed_results`
+    COALESCE(MAX(`per_boundary_value`.`results`), 0) AS `results`
+  FROM (
+    SELECT
+      COUNT(*) AS `results`
+    FROM `seeds_a_src_a_per_a_dst_a_src` AS `seeds_a_src_a_per_a_dst_a_src`
+    JOIN `edge` AS `b`
+      ON `seeds_a_src_a_per_a_dst_a_src`.`a_dst` = `b`.`src`
+    GROUP BY
+      `seeds_a_src_a_per_a_dst_a_src`.`a_src`,
+      `b`.`dst`
+  ) AS `per_boundary_value`
 ), `survivors_a_src` AS (
   SELECT
     `bound_a_src`.`a_src`
@@ -116,21 +114,19 @@ WITH `bound_a_src` AS (
   FROM `survivors_b_dst` AS `survivors_b_dst`
   JOIN `edge` AS `b`
     ON `survivors_b_dst`.`b_dst` = `b`.`dst`
-), `survivor_results` AS (
-  SELECT
-    `survivors_a_src_a_per_a_dst_a_src`.`a_src` AS `a_src`,
-    `survivors_b_dst_b_per_a_dst_b_dst`.`b_dst` AS `b_dst`,
-    COUNT(*) AS `results`
-  FROM `survivors_a_src_a_per_a_dst_a_src` AS `survivors_a_src_a_per_a_dst_a_src`
-  JOIN `survivors_b_dst_b_per_a_dst_b_dst` AS `survivors_b_dst_b_per_a_dst_b_dst`
-    ON `survivors_a_src_a_per_a_dst_a_src`.`a_dst` = `survivors_b_dst_b_per_a_dst_b_dst`.`a_dst`
-  GROUP BY
-    `survivors_a_src_a_per_a_dst_a_src`.`a_src`,
-    `survivors_b_dst_b_per_a_dst_b_dst`.`b_dst`
 ), `best_survivor` AS (
   SELECT
-    COALESCE(MAX(`survivor_results`.`results`), 0) AS `results`
-  FROM `survivor_results` AS `survivor_results`
+    COALESCE(MAX(`per_boundary_value`.`results`), 0) AS `results`
+  FROM (
+    SELECT
+      COUNT(*) AS `results`
+    FROM `survivors_a_src_a_per_a_dst_a_src` AS `survivors_a_src_a_per_a_dst_a_src`
+    JOIN `survivors_b_dst_b_per_a_dst_b_dst` AS `survivors_b_dst_b_per_a_dst_b_dst`
+      ON `survivors_a_src_a_per_a_dst_a_src`.`a_dst` = `survivors_b_dst_b_per_a_dst_b_dst`.`a_dst`
+    GROUP BY
+      `survivors_a_src_a_per_a_dst_a_src`.`a_src`,
+      `survivors_b_dst_b_per_a_dst_b_dst`.`b_dst`
+  ) AS `per_boundary_value`
 )
 SELECT
   GREATEST(`best_seed`.`results`, `best_survivor`.`results`) AS `results`
@@ -208,21 +204,19 @@ WITH `b_c_per_a_dst` AS (
   GROUP BY
     `seeds_a_src_a_per_a_dst_a_src`.`a_src`,
     `b`.`dst`
-), `seed_results` AS (
-  SELECT
-    `seeds_a_src_a_b_per_a_src_b_dst`.`a_src` AS `a_src`,
-    `c`.`dst` AS `c_dst`,
-    SUM(CAST(`seeds_a_src_a_b_per_a_src_b_dst`.`results` AS DECIMAL(38, 0))) AS `results`
-  FROM `seeds_a_src_a_b_per_a_src_b_dst` AS `seeds_a_src_a_b_per_a_src_b_dst`
-  JOIN `edge` AS `c`
-    ON `seeds_a_src_a_b_per_a_src_b_dst`.`b_dst` = `c`.`src`
-  GROUP BY
-    `seeds_a_src_a_b_per_a_src_b_dst`.`a_src`,
-    `c`.`dst`
 ), `best_seed` AS (
   SELECT
-    COALESCE(MAX(`seed_results`.`results`), 0) AS `results`
-  FROM `seed_results` AS `seed_results`
+    COALESCE(MAX(`per_boundary_value`.`results`), 0) AS `results`
+  FROM (
+    SELECT
+      SUM(CAST(`seeds_a_src_a_b_per_a_src_b_dst`.`results` AS DECIMAL(38, 0))) AS `results`
+    FROM `seeds_a_src_a_b_per_a_src_b_dst` AS `seeds_a_src_a_b_per_a_src_b_dst`
+    JOIN `edge` AS `c`
+      ON `seeds_a_src_a_b_per_a_src_b_dst`.`b_dst` = `c`.`src`
+    GROUP BY
+      `seeds_a_src_a_b_per_a_src_b_dst`.`a_src`,
+      `c`.`dst`
+  ) AS `per_boundary_value`
 ), `survivors_a_src` AS (
   SELECT
     `bound_a_src`.`a_src`
@@ -267,21 +261,19 @@ WITH `b_c_per_a_dst` AS (
   FROM `survivors_c_dst` AS `survivors_c_dst`
   JOIN `edge` AS `c`
     ON `survivors_c_dst`.`c_dst` = `c`.`dst`
-), `survivor_results` AS (
-  SELECT
-    `survivors_a_src_a_b_per_a_src_b_dst`.`a_src` AS `a_src`,
-    `survivors_c_dst_c_per_b_dst_c_dst`.`c_dst` AS `c_dst`,
-    SUM(CAST(`survivors_a_src_a_b_per_a_src_b_dst`.`results` AS DECIMAL(38, 0))) AS `results`
-  FROM `survivors_a_src_a_b_per_a_src_b_dst` AS `survivors_a_src_a_b_per_a_src_b_dst`
-  JOIN `survivors_c_dst_c_per_b_dst_c_dst` AS `survivors_c_dst_c_per_b_dst_c_dst`
-    ON `survivors_a_src_a_b_per_a_src_b_dst`.`b_dst` = `survivors_c_dst_c_per_b_dst_c_dst`.`b_dst`
-  GROUP BY
-    `survivors_a_src_a_b_per_a_src_b_dst`.`a_src`,
-    `survivors_c_dst_c_per_b_dst_c_dst`.`c_dst`
 ), `best_survivor` AS (
   SELECT
-    COALESCE(MAX(`survivor_results`.`results`), 0) AS `results`
-  FROM `survivor_results` AS `survivor_results`
+    COALESCE(MAX(`per_boundary_value`.`results`), 0) AS `results`
+  FROM (
+    SELECT
+      SUM(CAST(`survivors_a_src_a_b_per_a_src_b_dst`.`results` AS DECIMAL(38, 0))) AS `results`
+    FROM `survivors_a_src_a_b_per_a_src_b_dst` AS `survivors_a_src_a_b_per_a_src_b_dst`
+    JOIN `survivors_c_dst_c_per_b_dst_c_dst` AS `survivors_c_dst_c_per_b_dst_c_dst`
+      ON `survivors_a_src_a_b_per_a_src_b_dst`.`b_dst` = `survivors_c_dst_c_per_b_dst_c_dst`.`b_dst`
+    GROUP BY
+      `survivors_a_src_a_b_per_a_src_b_dst`.`a_src`,
+      `survivors_c_dst_c_per_b_dst_c_dst`.`c_dst`
+  ) AS `per_boundary_value`
 )
 SELECT
   GREATEST(`best_seed`.`results`, `best_survivor`.`results`) AS `results`
