@@ -135,7 +135,7 @@ def test_shapes_in_which_a_rewrite_could_lose_a_weight(name: str, on_duckdb: Dir
         for how in PLANS
         for plan in [choose(residual, known, how=how)]
     }
-    for seed in range(12):
+    for seed in range(6):
         rows = drawn(random.Random(f"{name} {seed}"))
         for of in (PRICE, SALE):
             on_duckdb.fill(of, rows[of.name])

@@ -256,7 +256,9 @@ def beyond(name: str, scale: Fraction, shape: int, size: int) -> float:
     return float(polylaplace_tail(shape, Fraction(y)))
 
 
-@pytest.mark.parametrize("strict", [False, True], ids=["rows", "strict"])
+@pytest.mark.parametrize(
+    "strict", [pytest.param(False, marks=pytest.mark.slow), True], ids=["rows", "strict"]
+)
 @pytest.mark.parametrize("world", [one_table(2), two_private(3), PAIRS], ids=lambda w: w.name)
 def test_intervals_hold_the_truth_as_often_as_they_say(world: World, strict: bool) -> None:
     """Hoeffding's inequality, error rate 1e-6; a quarter of the width must be seen to fail."""

@@ -207,6 +207,14 @@ ONE = [
 ]
 
 
+PRICES = [
+    pytest.param("8", False, id="8-rows"),
+    pytest.param("0.5", True, id="0.5-strict"),
+    pytest.param("0.5", False, id="0.5-rows", marks=pytest.mark.slow),
+    pytest.param("8", True, id="8-strict", marks=pytest.mark.slow),
+]
+
+
 @pytest.mark.parametrize("strict", [False, True], ids=["rows", "strict"])
 @pytest.mark.parametrize("world", CONSTANT, ids=lambda world: world.name)
 def test_a_constant_vector_spends_its_epsilon_and_no_more(world: World, strict: bool) -> None:
@@ -218,8 +226,7 @@ def test_a_constant_vector_spends_its_epsilon_and_no_more(world: World, strict: 
     assert (1 / CLOSE if reached else Decimal("0.5")) <= worst <= CLOSE
 
 
-@pytest.mark.parametrize("strict", [False, True], ids=["rows", "strict"])
-@pytest.mark.parametrize("epsilon", ["0.5", "8"])
+@pytest.mark.parametrize(("epsilon", "strict"), PRICES)
 @pytest.mark.parametrize("world", GENERAL, ids=lambda world: world.name)
 def test_a_general_vector_spends_no_more_than_its_epsilon(
     world: World, epsilon: str, strict: bool
@@ -230,8 +237,7 @@ def test_a_general_vector_spends_no_more_than_its_epsilon(
     assert Decimal(epsilon) * Decimal("0.2") <= worst <= Decimal(epsilon) * CLOSE
 
 
-@pytest.mark.parametrize("strict", [False, True], ids=["rows", "strict"])
-@pytest.mark.parametrize("epsilon", ["0.5", "8"])
+@pytest.mark.parametrize(("epsilon", "strict"), PRICES)
 @pytest.mark.parametrize("world", PARALLEL, ids=lambda world: world.name)
 def test_parallel_groups_spend_no_more_than_their_epsilon(
     world: World, epsilon: str, strict: bool
