@@ -77,6 +77,13 @@ def test_what_was_confirmed_is_what_is_paid(console: Running) -> None:
     assert lines(console, ANALYST) == before
 
 
+def test_what_was_charged_is_not_called_free(console: Running) -> None:
+    page = console.logged_in(ANALYST).run(
+        "SELECT CAST(count(*) + 999 AS TINYINT) FROM visit", "0.3"
+    )
+    assert "epsilon 0.3 stays charged" in page and "nothing was charged" not in page
+
+
 def test_groups_are_a_table_and_bars(console: Running) -> None:
     ada = console.logged_in(ANALYST)
     page = ada.run(WARDS, "1", "0.5")
