@@ -140,6 +140,15 @@ def test_a_request_is_seen_by_both_sides(console: Running) -> None:
     }  # fmt: skip
 
 
+def test_what_is_added_to_a_renewed_budget_is_said_to_stay(console: Running) -> None:
+    olga, why = console.logged_in("olga"), "every day"
+    console.ledger.grant(analyst="carl", epsilon=1, renew="daily")
+    number = console.ledger.ask(analyst="carl", dataset="d", epsilon=2, why=why)
+    assert "added to every window from now on" in olga.get("/owner/budgets").text
+    console.ledger.decline(number, why="not each day")
+    assert "added to every window" not in olga.get("/owner/budgets").text
+
+
 def test_the_owner_grants_and_revokes(console: Running) -> None:
     olga = console.logged_in("olga")
     fields = {"budget": "analyst:carol", "epsilon": "3", "renew": "monthly", "note": "for spring"}
