@@ -117,6 +117,14 @@ class EngineFailed(SqlrsError):
     exit_code = 5
 
 
+class NotShown(SqlrsError):
+    """What a statement does with released numbers failed; they stay charged, and recorded."""
+
+    code = "not_shown"
+    sqlstate = "22000"
+    exit_code = 5
+
+
 class StatementFailed(EngineFailed):
     """The database could not read or evaluate a statement; it is not the database that is ill."""
 

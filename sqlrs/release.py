@@ -21,7 +21,7 @@ from sqlrs.charges import count_charge, statement_charge
 from sqlrs.compiled import CompiledStatement, compiled_text
 from sqlrs.compiler.simplify import Contradiction
 from sqlrs.engines.base import Engine, Opened, Snapshot
-from sqlrs.errors import EngineFailed, Interrupted, SqlrsError
+from sqlrs.errors import EngineFailed, Interrupted, NotShown, QueryRefused, SqlrsError
 from sqlrs.ledger import Charge, Ledger
 from sqlrs.measuring.drift import unchanged
 from sqlrs.measuring.measurements import Measurements
@@ -181,7 +181,17 @@ def _table(
     repeated: bool = False,
 ) -> TableAnswer:
     """What stands above the released relations, which touches no private row."""
-    result = above.run(relations)
+    try:
+        result = above.run(relations)
+    except QueryRefused as problem:
+        if charge is None:
+            raise
+        cost = "an earlier answer" if repeated else f"epsilon {charge.epsilon:f} stays charged"
+        raise NotShown(
+            f"{problem.message}; its numbers are released ({cost})",
+            hint="write what follows the aggregates in another way: the same aggregates at the "
+            "same epsilon are answered from the record, free of charge",
+        ) from None
     if charge is None:
         return TableAnswer(result.columns, result.rows, Decimal(0), EXACT)
     clippings = tuple(cut for one in relations for cut in one.clippings if cut is not None)

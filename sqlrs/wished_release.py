@@ -23,7 +23,7 @@ from sqlrs.compiler.simplify import Contradiction
 from sqlrs.effort import bounded_analysis
 from sqlrs.engines.base import Engine, Opened, Snapshot
 from sqlrs.epsilon import parse_error
-from sqlrs.errors import SqlrsError
+from sqlrs.errors import BudgetExhausted, SqlrsError
 from sqlrs.ledger import Charge, Ledger
 from sqlrs.ledger.base import add, exhausted
 from sqlrs.measuring.drift import unchanged
@@ -232,7 +232,14 @@ class _TwoSteps:
         ledger.settle(ticket, json.dumps([{"scale": index}]))
         shape = self._shape(index, look.epsilon)
         charge = self._charge(index, shape)
-        ticket = ledger.reserve(charge)
+        try:
+            ticket = ledger.reserve(charge)
+        except BudgetExhausted as problem:
+            # Somebody else was quicker; only the second step is refused as if nothing was charged.
+            told = f"epsilon {look.epsilon:f} was charged for the estimate of the scale"
+            raise BudgetExhausted(
+                f"{problem.message}; {told}", hint=problem.hint, code=problem.code
+            ) from None
         return self._noisy(looked, index, shape, ticket, charge, look.epsilon)
 
     def _shape(self, index: int, charged: Decimal) -> int:

@@ -20,6 +20,7 @@ PUBLIC = {
     "Interval",
     "Ledger",
     "MemoryLedger",
+    "NotShown",
     "QueryRefused",
     "Settings",
     "SqlrsError",

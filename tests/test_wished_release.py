@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import sqlrs
 from sqlrs.cli.main import app
-from sqlrs.errors import BudgetExhausted, QueryRefused, UsageError
+from sqlrs.errors import BudgetExhausted, NotShown, QueryRefused, UsageError
 from sqlrs.ledger import Charge, MemoryLedger
 
 JOIN = "SELECT count(*) FROM edge a JOIN edge b ON a.dst = b.src"
@@ -127,6 +127,22 @@ def test_the_maximum_must_be_there_before_anything_is_charged() -> None:
         assert db.count(JOIN, error=10**9, max_epsilon="0.9").epsilon < Decimal("0.9")
 
 
+def test_a_budget_that_ends_between_the_steps_says_what_was_charged() -> None:
+    class Shared(Mortal):
+        """Somebody else spends all that is left before the second step."""
+
+        def reserve(self, charge: Charge) -> int:
+            if self.steps:
+                other = Charge("bob", charge.dataset, "other", "noise", Decimal("1.9"))
+                super().reserve(other)
+            return super().reserve(charge)
+
+    ledger = Shared(total=Decimal(2))
+    with opened(ledger) as db, pytest.raises(BudgetExhausted, match=r"epsilon 0.08 was charged"):
+        db.count(JOIN, error=10**9, max_epsilon=1)
+    assert ledger.spent() == LOOK + Decimal("1.9")
+
+
 def test_a_public_sensitivity_needs_no_estimate(db: sqlrs.Database, ledger: Mortal) -> None:
     quoted = db.price(ROWS, error=30)
     assert quoted.sensitivity == 1 and ledger.spent() == 0
@@ -157,6 +173,21 @@ def test_groups_of_a_public_width(db: sqlrs.Database, ledger: Mortal) -> None:
         assert refused.value.code == "wish_unsupported"
         assert "noise" in str(db.price(several))
     assert len(ledger.steps) == 2
+
+
+def test_what_fails_on_released_numbers_is_no_refusal(db: sqlrs.Database, ledger: Mortal) -> None:
+    text = "SELECT src, CAST(count(*) + {} AS TINYINT) AS n FROM edge GROUP BY src"
+    with pytest.raises(NotShown, match="epsilon 1 stays charged") as failed:
+        db.query(text.format(10**9), epsilon=1)
+    assert failed.value.exit_code == 5 and ledger.spent() == 1
+    # What was paid for is shown by a text that works.
+    assert db.query(text.format(0), epsilon=1).repeated and ledger.spent() == 1
+    with pytest.raises(NotShown, match="an earlier answer"):
+        db.query(text.format(10**9), epsilon=1)
+    with pytest.raises(QueryRefused):
+        db.query(
+            "SELECT CAST(count(*) + 1000 AS TINYINT) AS n, id FROM kind GROUP BY id", epsilon=1
+        )
 
 
 def test_what_is_public_is_exact_and_free(db: sqlrs.Database, ledger: Mortal) -> None:

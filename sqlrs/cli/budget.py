@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from getpass import getuser
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -138,7 +139,10 @@ def approve(
 ) -> None:
     """Grant a request: the analyst's cap rises by as much."""
     store = _store(config, ledger, create=False)
-    _say(store.approve(request, by=by or _user(), why=why, epsilon=epsilon, expires=expires))
+    budget = store.approve(request, by=by or _user(), why=why, epsilon=epsilon, expires=expires)
+    _say(budget)
+    if budget.renew:
+        print(f"this is the cap of each {budget.renew} window from now on", file=sys.stderr)
 
 
 @app.command()

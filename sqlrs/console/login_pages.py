@@ -37,7 +37,10 @@ async def logging_in(visit: Visit) -> Response:
     began = asyncio.get_running_loop().time()
     service.guesses.check(peer, name)
     usable = len(password) <= _LONGEST_PASSWORD
-    if not usable or not await asyncio.to_thread(service.users.fits, name, password):
+    fits = usable and await asyncio.to_thread(service.users.fits, name, password)
+    # Once more: of many that were let in at once, no more are told than one after the other.
+    service.guesses.check(peer, name)
+    if not fits:
         service.guesses.failed(peer, name)
         service.metrics.count("sqlrs_authentication_failures_total")
         log("authentication_failed", "warning", peer=peer)

@@ -327,7 +327,7 @@ class SparkEngine:
     def require_fixed(self, frame: Any, table: Table) -> None:
         """Refuse a table that other statements could see with other rows."""
         if not self.own.remote:
-            spark_pins.require_fixed(frame, table.label)
+            spark_pins.require_fixed(frame, table.label, self.own.session)
             return
         relation = SparkRelation(table.schema, table.name)
         provider = details(relation, self._ask).get("Provider", "") if table.schema else ""
@@ -354,7 +354,7 @@ class SparkEngine:
         views: list[View] = []
         for relation in relations:
             self._read(relation, tables, views)
-        catalog = catalog_of(tables, views, current, functions)
+        catalog = catalog_of(self._apart(tables), views, current, functions)
         self._catalog = (state, catalog)
         return catalog
 
@@ -375,16 +375,49 @@ class SparkEngine:
             if self._is_fixed(frame, table):
                 tables.append(table)
 
+    def _apart(self, tables: list[Table]) -> list[Table]:
+        """Without temporary views that show rows of another table.
+
+        A row would stand in both, and a query that reads both would protect it in one alone.
+        """
+        own = [one for one in tables if one.schema is None and one.identity not in self._files]
+        if not own or self.own.remote:
+            return tables
+        kept = [one for one in tables if one not in own]
+        known = {one.label: self._places(one) for one in kept}
+        for one in own:
+            places = self._places(one)
+            shown = [name for name, other in known.items() if spark_pins.overlap(places, other)]
+            if shown:
+                self._leave_out(
+                    one,
+                    f"the temporary view {one.label} shows rows of table {shown[0]}; ask about "
+                    "that one, or write the view to files of its own",
+                )
+            else:
+                kept.append(one)
+                known[one.label] = places
+        return kept
+
+    def _places(self, table: Table) -> tuple[str, ...]:
+        source, session = self.source(table.identity), self.own.session
+        frame = source.stored(session) if isinstance(source, FileTable) else session.table(source)
+        return spark_pins.places_of(frame, session)
+
     def _is_fixed(self, frame: Any, table: Table) -> bool:
-        """Whether a table can be held still; the owner is told once of one that is left out."""
+        """Whether a table can be held still."""
         try:
             self.require_fixed(frame, table)
             return True
         except UsageError as problem:
-            if table.identity not in self._left_out:
-                self._left_out.add(table.identity)
-                _LOG.warning("sqlrs: %s; %s", problem.message, problem.hint)
+            self._leave_out(table, f"{problem.message}; {problem.hint}")
             return False
+
+    def _leave_out(self, table: Table, why: str) -> None:
+        """Tell the owner once."""
+        if table.identity not in self._left_out:
+            self._left_out.add(table.identity)
+            _LOG.warning("sqlrs: %s", why)
 
     def _own_functions(self) -> frozenset[str]:
         """The functions of the session's own, which hide built-in ones of their names."""

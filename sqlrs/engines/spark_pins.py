@@ -23,6 +23,14 @@ _FIXED_NODES = frozenset({"SubqueryAlias", "View", "Project", "Filter", "Union"}
 _FIXED_LEAVES = frozenset({"LocalRelation", "OneRowRelation", "Range", "EmptyRelation"})
 _FILES = "HadoopFsRelation"
 _FIXED_RDDS = frozenset({"ParallelCollectionRDD", "ReliableCheckpointRDD"})
+# Expressions that Spark takes for constant, and that are other values in each statement.
+_MOVING = frozenset(
+    {"CurrentDate", "CurrentTime", "CurrentTimestamp", "LocalTimestamp", "Now", "VariableReference"}
+)
+# Everybody's code: Spark believes that it gives the same each time unless it is told otherwise.
+_FOREIGN = frozenset(
+    {"ApplyFunctionExpression", "HiveGenericUDF", "HiveSimpleUDF", "PythonUDF", "ScalaUDF"}
+)
 _FILE_PROVIDERS = frozenset({"parquet", "orc", "csv", "json", "text", "avro"})
 
 # Of each file its size and when it was changed.
@@ -38,10 +46,19 @@ class Pin:
     states: States = field(repr=False)
 
 
-def require_fixed(frame: Any, label: str) -> None:
-    """Refuse a table whose rows Spark may compute otherwise the next time it is asked."""
+def require_fixed(frame: Any, label: str, session: Any) -> None:
+    """Refuse a table whose rows Spark may compute otherwise the next time it is asked.
+
+    One that shows a row several times is refused too: a change of one would be one of many.
+    """
     # A frame of Spark Connect shows no plan: its server says what a table is made of.
     reason = _moving(frame._jdf.queryExecution().analyzed())
+    if reason is None and reads_twice(places_of(frame, session)):
+        raise UsageError(
+            f"table {label} shows the same rows several times",
+            code="not_pinned",
+            hint="one row would be protected as many times less: give the rows once",
+        )
     if reason is not None:
         raise UsageError(
             f"the rows of table {label} cannot be held still: {reason}",
@@ -118,6 +135,8 @@ def _moving(plan: Any) -> str | None:
         name = str(node.nodeName())
         if not node.deterministic():
             return "it is computed by chance"
+        if (reason := _moving_values(node)) is not None:
+            return reason
         children = _all(node.children())
         if children and name in _FIXED_NODES and not _all(node.subqueries()):
             pending += children
@@ -132,6 +151,54 @@ def _moving(plan: Any) -> str | None:
         elif children or name not in _FIXED_LEAVES:
             return f"Spark's {name} may give other rows the next time"
     return None
+
+
+def _moving_values(node: Any) -> str | None:
+    """Why what a node computes may change, or None."""
+    pending = _all(node.expressions())
+    while pending:
+        one = pending.pop()
+        kind = str(one.getClass().getSimpleName())
+        if kind in _MOVING:
+            return "what it asks for changes with time"
+        if kind in _FOREIGN:
+            return "it calls a function of its own, which may give other values the next time"
+        if kind != "AttributeReference":
+            pending += _all(one.children())
+    return None
+
+
+def places_of(frame: Any, session: Any) -> tuple[str, ...]:
+    """Where the rows of a table come from: folders and files, or values that were handed over."""
+    found: list[str] = []
+    for leaf in _all(frame._jdf.queryExecution().analyzed().collectLeaves()):
+        name = str(leaf.nodeName())
+        if name == "LogicalRDD":
+            found += (f"rdd {number}" for number in _origins(leaf.rdd()))
+        elif name == "LocalRelation":
+            identity = session.sparkContext._jvm.System.identityHashCode(leaf.data())
+            found += [f"values {identity}"] if not leaf.data().isEmpty() else []
+        elif name not in _FIXED_LEAVES:
+            found += map(str, _all(leaf.relation().location().rootPaths()))
+    return tuple(found)
+
+
+def overlap(some: tuple[str, ...], others: tuple[str, ...]) -> bool:
+    """Whether two tables read something in common: the same place, or one inside the other."""
+    return any(
+        f"{a}/".startswith(f"{b}/") or f"{b}/".startswith(f"{a}/") for a in some for b in others
+    )
+
+
+def reads_twice(places: tuple[str, ...]) -> bool:
+    """Whether one row may stand in a table several times."""
+    return any(overlap((one,), places[i + 1 :]) for i, one in enumerate(places))
+
+
+def _origins(rdd: Any) -> list[int]:
+    """What an RDD is computed from in the end."""
+    parents = [dependency.rdd() for dependency in _all(rdd.dependencies())]
+    return [n for one in parents for n in _origins(one)] or [int(rdd.id())]
 
 
 def _is_constant(rdd: Any) -> bool:

@@ -25,7 +25,7 @@ OPEN, GRANTED, DECLINED = STATES = ("open", "granted", "declined")
 MOST_OPEN = 5
 """Requests of one analyst that wait for the owner; more are refused."""
 _MOST_WORDS = 500
-_UPSERT: dict[str, Callable[[Table], sqlite.Insert | postgresql.Insert]] = {
+_INSERT: dict[str, Callable[[Table], sqlite.Insert | postgresql.Insert]] = {
     "sqlite": sqlite.insert,
     "postgresql": postgresql.insert,
 }
@@ -86,9 +86,8 @@ def set_budget(
     connection: Connection, now: datetime, kind: Kind, name: str, cap: Decimal, terms: GrantTerms
 ) -> PrivacyBudget:
     """Give a budget its cap and its terms; what is spent stays spent."""
-    found = connection.execute(select(BUDGETS).where(is_budget(kind, name)).with_for_update())
-    rows = found.all()
-    before = budget_of(rows[0], now) if rows else nothing(kind, name)
+    hold(connection, kind, name)
+    before = _standing(connection, now, kind, name)
     renew = before.renew if terms.renew is None else parse_renewal(terms.renew)
     expires = before.expires if terms.expires is None else parse_expiry(terms.expires, now)
     window, window_spent = before.window, before.window_spent
@@ -104,12 +103,29 @@ def set_budget(
         "window_start": window,
         "window_spent": window_spent,
     }
-    insert = _UPSERT[connection.dialect.name](BUDGETS)
+    connection.execute(BUDGETS.update().where(is_budget(kind, name)).values(**values))
+    return _standing(connection, now, kind, name)
+
+
+def hold(connection: Connection, kind: Kind, name: str) -> None:
+    """Keep a budget from everybody else until the transaction ends.
+
+    One that is missing is made first, closed: no lock is on a row that is not there, and what is
+    written by a look at nothing would undo a grant and charges that came in between.
+    """
+    held = select(BUDGETS).where(is_budget(kind, name)).with_for_update()
+    if connection.execute(held).all():
+        return
+    insert = _INSERT[connection.dialect.name](BUDGETS)
+    closed = {"cap": Decimal(0), "spent": journaled(connection, kind, name)}
+    empty = {"note": "", "renew": "", "window_start": "", "window_spent": Decimal(0)}
     connection.execute(
-        insert.values(
-            kind=kind, name=name, spent=journaled(connection, kind, name), **values
-        ).on_conflict_do_update(index_elements=[BUDGETS.c.kind, BUDGETS.c.name], set_=values)
+        insert.values(kind=kind, name=name, **closed, **empty).on_conflict_do_nothing()
     )
+    connection.execute(held)
+
+
+def _standing(connection: Connection, now: datetime, kind: Kind, name: str) -> PrivacyBudget:
     return budget_of(connection.execute(select(BUDGETS).where(is_budget(kind, name))).one(), now)
 
 
@@ -201,17 +217,18 @@ def decide(
         )
     more = row.epsilon if epsilon is None else parse_epsilon(epsilon)
     kind, name = Kind.ANALYST, row.analyst
-    standing = select(BUDGETS).where(is_budget(kind, name)).with_for_update()
-    rows = connection.execute(standing).all()
-    budget = budget_of(rows[0], now) if rows else nothing(kind, name)
     if granted:
-        cap = parse_cap(add(budget.cap, more))
+        hold(connection, kind, name)
+        cap = parse_cap(add(_standing(connection, now, kind, name).cap, more))
         budget = set_budget(connection, now, kind, name, cap, GrantTerms(expires=expires))
         if budget.expired:
             raise UsageError(
                 f"the budget of analyst {name!r} has expired: more of it would be of no use",
                 hint="say until when it lasts now (--expires)",
             )
+    else:
+        rows = connection.execute(select(BUDGETS).where(is_budget(kind, name))).all()
+        budget = budget_of(rows[0], now) if rows else nothing(kind, name)
     state = GRANTED if granted else DECLINED
     changed = connection.execute(
         REQUESTS.update()

@@ -170,6 +170,8 @@ class StoreLedger(OpenedStore):
         kind, name = whose(analyst, dataset)
         cap, terms = parse_cap(epsilon), GrantTerms(note, expires, renew)
         with self._writing() as connection:
+            # As for a charge: the moment that decides the window comes after the lock.
+            granting.hold(connection, kind, name)
             now = clock(connection)
             budget = granting.set_budget(connection, now, kind, name, cap, terms)
             granting.record(connection, now, "grant", budget, by, note or "")

@@ -8,6 +8,7 @@ import socket
 import ssl
 import time
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -162,6 +163,27 @@ def test_guesses_are_slow_and_few(tmp_path: Path) -> None:
         assert client.post("/login", data={"name": "bob", "password": PASSWORD}).status_code == 303
         for odd in ({"name": "bob", "password": "x" * 5000}, {}, {"name": "b" * 90_000}):
             assert console.client().post("/login", data=odd).status_code in (400, 401)
+
+
+def test_guesses_at_once_are_as_few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tmp_path.chmod(0o700)
+    fits = Users.fits
+
+    def slowly(users: Users, name: str, password: str) -> bool:
+        time.sleep(0.3)  # long enough for all of them to come
+        return fits(users, name, password)
+
+    monkeypatch.setattr(Users, "fits", slowly)
+    with demo_console(tmp_path, limits=Limits(failures_per_minute=2)) as console:
+
+        def guess(place: int) -> int:
+            password = PASSWORD if place == 9 else f"wrong {place}"
+            with httpx.Client(base_url=console.address, timeout=60) as client:
+                return client.post("/login", data={"name": "ada", "password": password}).status_code
+
+        with ThreadPoolExecutor(10) as pool:
+            codes = list(pool.map(guess, range(10)))
+        assert codes.count(401) <= 2 and codes.count(429) >= 7
 
 
 def test_a_rate_limit(tmp_path: Path) -> None:

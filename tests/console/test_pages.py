@@ -77,6 +77,13 @@ def test_what_was_confirmed_is_what_is_paid(console: Running) -> None:
     assert lines(console, ANALYST) == before
 
 
+def test_what_was_charged_is_not_called_free(console: Running) -> None:
+    page = console.logged_in(ANALYST).run(
+        "SELECT CAST(count(*) + 999 AS TINYINT) FROM visit", "0.3"
+    )
+    assert "epsilon 0.3 stays charged" in page and "nothing was charged" not in page
+
+
 def test_groups_are_a_table_and_bars(console: Running) -> None:
     ada = console.logged_in(ANALYST)
     page = ada.run(WARDS, "1", "0.5")
@@ -131,6 +138,15 @@ def test_a_request_is_seen_by_both_sides(console: Running) -> None:
     assert {(act.who, act.act) for act in console.ledger.acts(2)} == {
         ("olga", "approve"), ("olga", "decline"),
     }  # fmt: skip
+
+
+def test_what_is_added_to_a_renewed_budget_is_said_to_stay(console: Running) -> None:
+    olga, why = console.logged_in("olga"), "every day"
+    console.ledger.grant(analyst="carl", epsilon=1, renew="daily")
+    number = console.ledger.ask(analyst="carl", dataset="d", epsilon=2, why=why)
+    assert "added to every window from now on" in olga.get("/owner/budgets").text
+    console.ledger.decline(number, why="not each day")
+    assert "added to every window" not in olga.get("/owner/budgets").text
 
 
 def test_the_owner_grants_and_revokes(console: Running) -> None:

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import multiprocessing
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from multiprocessing.synchronize import Barrier
+from typing import Any
+
+import pytest
 
 from sqlrs.errors import BudgetExhausted
+from sqlrs.ledger import granting
+from sqlrs.ledger import store as store_module
 from sqlrs.ledger.store import StoreLedger
 from tests.ledger.build import charge
 
@@ -78,3 +84,73 @@ def _check_the_books(owner: StoreLedger) -> None:
         assert budget.spent == sum(own, Decimal(0)) <= budget.cap
     assert len({line.ticket for line in journal}) == len(journal)
     owner.close()
+
+
+@pytest.mark.postgres
+def test_a_grant_that_saw_no_budget_undoes_no_charge(
+    postgres_db: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two owners make the same budget at once, and its first charge comes between them."""
+    first, second = StoreLedger(postgres_db), StoreLedger(postgres_db)
+    first.grant(dataset="graph", epsilon=100)
+    journaled, between = granting.journaled, []
+
+    def slow(*arguments: Any) -> Decimal:
+        found = journaled(*arguments)
+        if not between:
+            between.append(True)
+            first.grant(analyst="ada", epsilon=1, renew="monthly")
+            first.reserve(charge("0.9"))
+        return found
+
+    monkeypatch.setattr(granting, "journaled", slow)
+    budget = second.grant(analyst="ada", epsilon=1, renew="monthly")
+    assert between
+    assert (budget.spent, budget.window_spent) == (Decimal("0.9"), Decimal("0.9"))
+    with pytest.raises(BudgetExhausted):
+        second.reserve(charge("0.9", query="another"))
+
+
+@pytest.mark.postgres
+def test_two_requests_of_a_newcomer_are_both_granted(
+    postgres_db: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = StoreLedger(postgres_db), StoreLedger(postgres_db)
+    one, other = (
+        first.ask(analyst="ada", dataset="graph", epsilon=more, why="to begin") for more in (1, 2)
+    )
+    journaled, between = granting.journaled, []
+
+    def slow(*arguments: Any) -> Decimal:
+        if not between:
+            between.append(True)
+            first.approve(one)
+        return journaled(*arguments)
+
+    monkeypatch.setattr(granting, "journaled", slow)
+    assert second.approve(other).cap == 3
+
+
+@pytest.mark.postgres
+def test_the_window_of_a_grant_begins_once_its_budget_is_held(
+    postgres_db: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Midnight passes while a grant waits for its row, and a charge is made before it goes on."""
+    ledger, other = StoreLedger(postgres_db), StoreLedger(postgres_db)
+    ledger.grant(dataset="graph", epsilon=100)
+    ledger.grant(analyst="ada", epsilon=100)
+    midnight = datetime(2026, 12, 1, tzinfo=UTC)
+    moments = iter([midnight - timedelta(seconds=1)])
+    monkeypatch.setattr(store_module, "clock", lambda _: next(moments, midnight))
+    hold, waited = granting.hold, []
+
+    def late(*arguments: Any) -> None:
+        if not waited:
+            waited.append(next(moments, None))
+            other.reserve(charge("0.9"))
+        hold(*arguments)
+
+    monkeypatch.setattr(granting, "hold", late)
+    ledger.grant(analyst="ada", epsilon=1, renew="daily")
+    with pytest.raises(BudgetExhausted):
+        ledger.reserve(charge("0.9", query="another"))

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import sqlglot
+from pyspark.sql.functions import udf
 from sqlglot import exp
 
 import sqlrs
@@ -115,6 +116,47 @@ def test_tables_that_cannot_be_held_still_are_left_out(
         assert caplog.text.count(f"table {name} cannot be held still") == 1
         with pytest.raises(EngineFailed), engine.snapshot() as snapshot:
             snapshot.scalar(_select(f"SELECT count(*) FROM {name}"))
+
+
+def test_views_whose_rows_move_or_are_not_their_own_are_left_out(
+    spark: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    load(spark, (), {})
+    for name in ("days", "more"):
+        spark.range(9).write.parquet(str(tmp_path / name))
+    days, more = (spark.read.parquet(str(tmp_path / name)) for name in ("days", "more"))
+    values = spark.createDataFrame([(1,), (2,)], "id BIGINT")
+    shown = {
+        "a_days": days,
+        "b_part": days.where("id > 3"),
+        "c_values": values,
+        "d_some_values": values.where("id > 1"),
+        "e_more": more.selectExpr("id + 1 AS id").union(spark.range(2).toDF("id")),
+        "f_twice": more.union(more.where("id > 5")),
+        "g_now": more.where("id < unix_timestamp() - 100"),
+        "h_today": more.selectExpr("id", "current_date() AS day"),
+        "i_foreign": more.select(udf(lambda value: value, "bigint")("id").alias("id")),
+    }
+    for name, frame in shown.items():
+        frame.createOrReplaceTempView(name)
+    engine = open_engine(spark)
+    assert [one.name for one in engine.catalog().tables] == ["a_days", "c_values", "e_more"]
+    for said in (
+        "view b_part shows rows of table a_days",
+        "view d_some_values shows rows of table c_values",
+        "table f_twice shows the same rows several times",
+        "g_now cannot be held still: what it asks for changes with time",
+        "h_today cannot be held still: what it asks for changes with time",
+        "i_foreign cannot be held still: it calls a function of its own",
+    ):
+        assert caplog.text.count(said) == 1, said
+    with engine.snapshot() as snapshot:
+        assert snapshot.scalar(_select("SELECT count(*) FROM e_more")) == 11
+    # A file that is given is one of these tables too.
+    engine = open_engine(spark, tables={"given": tmp_path / "days"})
+    assert [one.name for one in engine.catalog().tables] == ["given", "c_values", "e_more"]
+    for name in shown:
+        spark.catalog.dropTempView(name)
 
 
 def test_types_are_read_strictly() -> None:

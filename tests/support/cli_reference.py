@@ -12,7 +12,8 @@ from sqlrs.cli.main import app
 _HEAD = """# Command line
 
 Every command and option, as `--help` prints them; this page is generated. Exit codes: 0 answered,
-2 usage, 3 the query is refused, 4 the budget is exhausted, 5 the database failed, 130 interrupted
+2 usage, 3 the query is refused, 4 the budget is exhausted, 5 the database failed or what follows
+released numbers could not be computed (both may have been charged), 130 interrupted
 (143 by SIGTERM, 129 by SIGHUP); 1 stands for a pipe that was closed, or a mistake in sqlrs itself.
 Answers go to stdout, messages to stderr. `sqlrs --version` prints the version.
 
