@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,8 +19,9 @@ from sqlrs.dialects import dialect_named
 from sqlrs.engines.base import Engine
 from sqlrs.engines.open import open_engine
 from sqlrs.engines.spark_catalog import spark_type
+from sqlrs.engines.watch import Stop, watched
 from sqlrs.errors import EngineFailed, Interrupted, QueryRefused, StatementFailed, UsageError
-from tests.support.spark import FOR_FEW_ROWS, load
+from tests.support.spark import load
 
 _EDGES = "# ends\n1\t2\n2 3\n\n3\t1\n3\t1\n3\t4\n"
 
@@ -204,35 +204,39 @@ def test_no_value_of_the_data_is_told(
     assert failed.value.__context__ is None and failed.value.__cause__ is None
 
 
+# Hours in all. A task looks whether it was cancelled at each row of the first table: in seconds.
 _ENDLESS = "SELECT count(*) FROM still a, still b, still c, still d WHERE a.id + b.id < c.id * d.id"
+_ROWS = 400
 
 
-@pytest.mark.slow  # What Spark does not notice in time would hold up the gate.
+@pytest.mark.slow
 def test_statements_are_stopped(spark: Any) -> None:
     load(spark, (), {})
-    spark.range(20_000).createOrReplaceTempView("still")
-    for name in FOR_FEW_ROWS:
-        # Without compiled code a task does not notice that it is to end.
-        spark.conf.unset(name)
+    spark.range(_ROWS).createOrReplaceTempView("still")
     engine = open_engine(spark, timeout=2.0)
     with pytest.raises(EngineFailed) as failed, engine.snapshot() as snapshot:
         snapshot.scalar(_select(_ENDLESS))
     assert failed.value.code == "timeout"
     engine = open_engine(spark)
-    for name, value in FOR_FEW_ROWS.items():
-        spark.conf.set(name, value)
-    timer = threading.Timer(2.0, engine.interrupt)
-    timer.start()
-    with pytest.raises(Interrupted), engine.snapshot() as snapshot:
-        snapshot.scalar(_select(_ENDLESS))
-    timer.join()
-    # No job is left behind, and the next snapshot works.
-    until = time.monotonic() + 30
-    while spark.sparkContext.statusTracker().getActiveJobsIds() and time.monotonic() < until:
-        time.sleep(0.1)
+    # The second one is stopped before its first job begins, while Spark is planning.
+    for delay in (2.0, 0.05):
+        with pytest.raises(Interrupted), engine.snapshot() as snapshot:
+            timer = threading.Timer(delay, engine.interrupt)
+            timer.start()
+            snapshot.scalar(_select(_ENDLESS))
+        timer.join()
+    # No job is left behind, and the next snapshot works as soon as the tasks have noticed.
     assert not spark.sparkContext.statusTracker().getActiveJobsIds()
     with engine.snapshot() as snapshot:
-        assert snapshot.scalar(_select("SELECT count(*) FROM still")) == 20_000
+        assert snapshot.scalar(_select("SELECT count(*) FROM still")) == _ROWS
+
+
+def test_nobody_waits_for_what_does_not_end() -> None:
+    """A call that takes no notice of being stopped is left to itself."""
+    ended, asked = threading.Event(), threading.Event()
+    outcome = watched(ended.wait, asked.set, timeout=0.01, patience=0.2)
+    assert outcome.stopped is Stop.TIMEOUT and asked.is_set() and not ended.is_set()
+    ended.set()
 
 
 def test_what_spark_cannot_read_is_refused_before_the_charge(spark: Any) -> None:
