@@ -115,6 +115,14 @@ class SparkEngine(OfSnapshots[SparkSnapshot]):
         finally:
             snapshot.end()
 
+    def share_done(self) -> float | None:
+        """The share of the tasks that have ended, of all running statements, from Spark's books."""
+        with self._lock:
+            snapshots = tuple(self._open)
+        counts = [snapshot.tasks() for snapshot in snapshots]
+        ended, known = sum(one for one, _ in counts), sum(all_ for _, all_ in counts)
+        return ended / known if known else None
+
     def close(self) -> None:
         """Leave the session; an application that we started ends."""
         self._closed = True

@@ -47,6 +47,22 @@ class JobGroup:
             else:
                 context._jsc.sc().cancelJobGroupAndFutureJobs(self._name)
 
+    def tasks(self) -> tuple[int, int]:
+        """How many tasks of the group's running jobs have ended, and how many there are."""
+        context = self._own.own_context()
+        if context is None:
+            return 0, 0
+        tracker, ended, known = context.statusTracker(), 0, 0
+        with suppress(Exception):
+            for number in tracker.getJobIdsForGroup(self._name):
+                job = tracker.getJobInfo(number)
+                stages = [] if job is None or job.status != "RUNNING" else job.stageIds
+                for stage in map(tracker.getStageInfo, stages):
+                    if stage is not None:
+                        ended += stage.numCompletedTasks
+                        known += stage.numTasks
+        return ended, known
+
 
 def fetched(frame: Any) -> list[Row]:
     """All rows. Moments come as numbers: the driver would show them in this machine's zone."""

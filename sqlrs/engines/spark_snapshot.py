@@ -78,6 +78,10 @@ class SparkSnapshot:
         if self._group is not None:
             self._group.cancel()
 
+    def tasks(self) -> tuple[int, int]:
+        """How many tasks of the running statement have ended, and how many are known."""
+        return (0, 0) if self._group is None else self._group.tasks()
+
     def verify(self) -> None:
         """Fail unless the settings and all files are what they were when they were first read."""
         self._watched(self._verify)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from sqlglot import exp
 
 import sqlrs
 from sqlrs.catalog import Family
+from sqlrs.cli.progress import share_in_words
 from sqlrs.compiler.functions import FUNCTIONS
 from sqlrs.dialects import dialect_named
 from sqlrs.engines.base import Engine
@@ -218,13 +220,22 @@ def test_statements_are_stopped(spark: Any) -> None:
         snapshot.scalar(_select(_ENDLESS))
     assert failed.value.code == "timeout"
     engine = open_engine(spark)
+    told: list[str] = []
+
+    def stop_when_it_runs() -> None:
+        until = time.monotonic() + 60
+        while not told and time.monotonic() < until:
+            told.extend(filter(None, [share_in_words(engine)]))
+        engine.interrupt()
+
     # The second one is stopped before its first job begins, while Spark is planning.
-    for delay in (2.0, 0.05):
+    for delay, stop in ((0.0, stop_when_it_runs), (0.05, engine.interrupt)):
         with pytest.raises(Interrupted), engine.snapshot() as snapshot:
-            timer = threading.Timer(delay, engine.interrupt)
+            timer = threading.Timer(delay, stop)
             timer.start()
             snapshot.scalar(_select(_ENDLESS))
         timer.join()
+    assert told == ["0 % of its tasks"] and share_in_words(engine) == ""
     # No job is left behind, and the next snapshot works as soon as the tasks have noticed.
     assert not spark.sparkContext.statusTracker().getActiveJobsIds()
     with engine.snapshot() as snapshot:
