@@ -106,6 +106,7 @@ def test_the_driver_is_killed(cluster: SparkProcesses, edges: Path, tmp_path: Pa
     ledger = f"sqlite:///{tmp_path}/budget.db"
     owner = StoreLedger(ledger)
     owner.grant(dataset="data", epsilon=10)
+    owner.grant(analyst="analyst", epsilon=10)
     command = _command([cluster.url, str(edges), ledger, PATHS])
     with subprocess.Popen(
         command, env=cluster.environment, cwd=ROOT, stdout=subprocess.PIPE, text=True

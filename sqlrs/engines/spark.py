@@ -24,11 +24,12 @@ from sqlrs.engines.spark_catalog import (
     details,
     listed_in,
     named,
+    settings_of_view,
     view_of,
 )
 from sqlrs.engines.spark_files import FilePath, FileTable, file_tables
 from sqlrs.engines.spark_pins import SparkSource
-from sqlrs.engines.spark_session import OwnSession, of_session, of_url
+from sqlrs.engines.spark_session import OwnSession, of_session, of_url, reads_alike
 from sqlrs.engines.spark_snapshot import Identity, SparkSnapshot
 from sqlrs.errors import EngineFailed, UsageError
 
@@ -167,11 +168,13 @@ class SparkEngine(OfSnapshots[SparkSnapshot]):
             return
         relation = SparkRelation(table.schema, table.name)
         provider = details(relation, self._ask).get("Provider", "") if table.schema else ""
-        if not spark_pins.is_of_files(provider):
+        cached = self.own.session.catalog.isCached(self.source(table.identity))
+        if cached or not spark_pins.is_of_files(provider):
             raise UsageError(
-                f"the rows of table {table.label} cannot be held still: it is not made of files",
+                f"the rows of table {table.label} cannot be held still: it is "
+                + ("cached in Spark" if cached else "not made of files"),
                 code="not_pinned",
-                hint="write it to files (Parquet), or give it as files",
+                hint="write it to files (Parquet), or give it as files, and do not cache it",
             )
 
     def read_catalog(self) -> Catalog:
@@ -205,7 +208,8 @@ class SparkEngine(OfSnapshots[SparkSnapshot]):
         said = details(relation, self._ask) if relation.database is not None else {}
         if said.get("Type") == "VIEW":
             view = view_of(relation, said, [one.name for one in columns])
-            views += [] if view is None else [view]
+            if view is not None and self._means_the_same(relation):
+                views.append(view)
         elif len({one.name.lower() for one in columns}) == len(columns):
             table = Table(relation.name, columns, schema=relation.database)
             if self._is_fixed(frame, table):
@@ -217,10 +221,25 @@ class SparkEngine(OfSnapshots[SparkSnapshot]):
             self.require_fixed(frame, table)
             return True
         except UsageError as problem:
-            if table.identity not in self._left_out:
-                self._left_out.add(table.identity)
-                _LOG.warning("sqlrs: %s; %s", problem.message, problem.hint)
+            self._leave_out(table.identity, f"{problem.message}; {problem.hint}")
             return False
+
+    def _means_the_same(self, view: SparkRelation) -> bool:
+        """Whether the text of a view, read under our settings, is the view that its owner made."""
+        if reads_alike(settings_of_view(view, self._ask)):
+            return True
+        name = ".".join(filter(None, (view.database, view.name)))
+        self._leave_out(
+            (view.database, view.name),
+            f"view {name} was made under other settings; make it again in ANSI mode, in UTC",
+        )
+        return False
+
+    def _leave_out(self, identity: Identity, why: str) -> None:
+        """Tell the owner once."""
+        if identity not in self._left_out:
+            self._left_out.add(identity)
+            _LOG.warning("sqlrs: %s", why)
 
     def _own_functions(self) -> frozenset[str]:
         """The functions of the session's own, which hide built-in ones of their names."""

@@ -41,12 +41,18 @@ class Pin:
 def require_fixed(frame: Any, label: str) -> None:
     """Refuse a table whose rows Spark may compute otherwise the next time it is asked."""
     # A frame of Spark Connect shows no plan: its server says what a table is made of.
-    reason = _moving(frame._jdf.queryExecution().analyzed())
+    execution = frame._jdf.queryExecution()
+    reason = _moving(execution.analyzed())
+    if reason is None and _reads_cache(execution.withCachedData()):
+        # Its rows may be older than the files, and come from them again where memory was short.
+        reason = "it is cached in Spark"
     if reason is not None:
         raise UsageError(
             f"the rows of table {label} cannot be held still: {reason}",
             code="not_pinned",
-            hint="write it to files (Parquet), or give it as files: tables={'name': 'path'}",
+            hint="write it to files (Parquet), or give it as files: tables={'name': 'path'}"
+            if "cached" not in reason
+            else "uncacheTable() or unpersist() it",
         )
 
 
@@ -75,6 +81,16 @@ def states_of(frame: Any, session: Any, *, remote: bool) -> States:
     if failed:
         raise EngineFailed("the files of a table cannot be listed", code="file_changed")
     return {}
+
+
+def require_files(states: States) -> None:
+    """Fail where Spark names no file of a table that is given as files."""
+    if not states:
+        raise EngineFailed(
+            "Spark names no file of a table",
+            code="file_changed",
+            hint="they are gone, or the owner's session has cached them: unpersist() it",
+        )
 
 
 def require_unchanged(pin: Pin, session: Any, *, remote: bool) -> None:
@@ -132,6 +148,16 @@ def _moving(plan: Any) -> str | None:
         elif children or name not in _FIXED_LEAVES:
             return f"Spark's {name} may give other rows the next time"
     return None
+
+
+def _reads_cache(plan: Any) -> bool:
+    pending = [plan]
+    while pending:
+        node = pending.pop()
+        if str(node.getClass().getSimpleName()) == "InMemoryRelation":
+            return True
+        pending += _all(node.children())
+    return False
 
 
 def _is_constant(rdd: Any) -> bool:

@@ -55,6 +55,12 @@ SETTINGS: Mapping[str, str] = {
     "spark.sql.readSideCharPadding": "true",
     "spark.sql.bindJoinToInequalityEquivalence": "false",
 }
+_ZONE = "spark.sql.session.timeZone"
+_UTC = frozenset({"UTC", "Etc/UTC", "Z", "+00:00"})
+# How files are read, not what a text means.
+_OF_FILES = frozenset(
+    name for name in SETTINGS if name.startswith(("spark.sql.files.", "spark.sql.parquet."))
+) | {"spark.sql.orc.filterPushdown", "spark.sql.orc.aggregatePushdown"}
 # Under these, older versions' meanings come back.
 _OF_OLD = ("spark.sql.legacy.", "spark.sql.optimizer.excludedRules", "spark.sql.ansi.")
 # Of the application that we start: nothing listens outside of this machine, and nothing is shown
@@ -140,6 +146,20 @@ def require_settings(session: Any) -> None:
     now = _set_in(session)
     if any(str(now.get(name)).lower() != value.lower() for name, value in SETTINGS.items()):
         raise EngineFailed("the settings of the Spark session are not those that sqlrs made")
+
+
+def reads_alike(settings: Mapping[str, str]) -> bool:
+    """Whether SQL under these settings, the others at their defaults, means what it does here."""
+    for name, value in settings.items():
+        if name == _ZONE:
+            if value not in _UTC:
+                return False
+        elif name in SETTINGS:
+            if value.lower() != SETTINGS[name].lower() and name not in _OF_FILES:
+                return False
+        elif name.startswith(_OF_OLD):
+            return False
+    return True
 
 
 def hush() -> None:

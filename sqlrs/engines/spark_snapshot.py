@@ -115,6 +115,7 @@ class SparkSnapshot:
         if isinstance(source, FileTable):
             stored = source.stored(self._session)
             states = spark_pins.states_of(stored, self._session, remote=remote)
+            spark_pins.require_files(states)
             frame = self._engine.loaded(source, stored, states)
         else:
             if table.schema is not None:

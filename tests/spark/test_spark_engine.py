@@ -22,7 +22,14 @@ from sqlrs.engines.base import Engine
 from sqlrs.engines.open import open_engine
 from sqlrs.engines.spark_catalog import spark_type
 from sqlrs.engines.watch import Stop, watched
-from sqlrs.errors import EngineFailed, Interrupted, QueryRefused, StatementFailed, UsageError
+from sqlrs.errors import (
+    EngineFailed,
+    Interrupted,
+    QueryRefused,
+    SqlrsError,
+    StatementFailed,
+    UsageError,
+)
 from tests.support.spark import load
 
 _EDGES = "# ends\n1\t2\n2 3\n\n3\t1\n3\t1\n3\t4\n"
@@ -166,6 +173,49 @@ def test_catalog_tables_and_views(spark: Any) -> None:
             sqlrs.connect(spark, keys={"stay": ["b"]})
     finally:
         spark.sql("USE default")
+
+
+def test_a_view_of_other_settings_is_left_out(spark: Any, caplog: pytest.LogCaptureFixture) -> None:
+    load(spark, (), {})
+    spark.sql("CREATE DATABASE clinic")
+    spark.sql("CREATE TABLE clinic.stay (n STRING) USING parquet")
+    for name, setting, value in (
+        ("lenient", "spark.sql.ansi.enabled", "false"),
+        ("older", "spark.sql.legacy.timeParserPolicy", "LEGACY"),
+        ("berlin", "spark.sql.session.timeZone", "Europe/Berlin"),
+        ("alike", "spark.sql.session.timeZone", "UTC"),
+    ):
+        before = spark.conf.get(setting)
+        spark.conf.set(setting, value)
+        spark.sql(f"CREATE VIEW clinic.{name} AS SELECT CAST(n AS INT) AS n FROM clinic.stay")
+        spark.conf.set(setting, before)
+    spark.conf.unset("spark.sql.legacy.timeParserPolicy")
+    engine = open_engine(spark)
+    assert [view.name for view in engine.catalog().views] == ["alike"]
+    engine.catalog()
+    assert caplog.text.count("view clinic.lenient was made under other settings") == 1
+
+
+def test_what_the_owner_cached_is_not_read(
+    spark: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The rows of a cache may be older than the files that are compared."""
+    load(spark, (), {})
+    spark.range(3).write.parquet(str(tmp_path / "visit"))
+    frame = spark.read.parquet(str(tmp_path / "visit"))
+    frame.createOrReplaceTempView("seen")
+    engine = open_engine(spark, tables={"visit": tmp_path / "visit"})
+    assert {one.name for one in engine.catalog().tables} == {"seen", "visit"}
+    frame.cache()
+    try:
+        assert [one.name for one in open_engine(spark).catalog().tables] == []
+        assert "seen cannot be held still: it is cached in Spark" in caplog.text
+        for name in ("seen", "visit"):
+            with pytest.raises(SqlrsError) as failed, engine.snapshot() as snapshot:
+                snapshot.scalar(_select(f"SELECT count(*) FROM {name}"))
+            assert "cached" in str(failed.value)
+    finally:
+        frame.unpersist()
 
 
 def test_nothing_wraps_round_or_vanishes(spark: Any) -> None:

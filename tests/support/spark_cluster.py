@@ -60,14 +60,16 @@ def standalone(folder: Path, workers: int = 2) -> Iterator[SparkProcesses]:
         stack.enter_context(
             _process(running, folder, "master", _MASTER, [*at, "--port", str(port), *web])
         )
-        _wait_for("the master", lambda: _listens(port))
+        _wait_for(running, "master", lambda: _listens(port))
         for number in range(workers):
             name = f"worker{number}"
             small = ["--cores", "1", "--memory", "768m", "--work-dir", str(folder / name)]
             stack.enter_context(
                 _process(running, folder, name, _WORKER, [*at, *web, *small, running.url])
             )
-        _wait_for("the workers", lambda: _said(running, "master", "Registering worker", workers))
+        _wait_for(
+            running, "workers", lambda: _said(running, "master", "Registering worker", workers)
+        )
         yield running
 
 
@@ -75,7 +77,8 @@ def standalone(folder: Path, workers: int = 2) -> Iterator[SparkProcesses]:
 def connect_server(folder: Path) -> Iterator[SparkProcesses]:
     """A server of Spark Connect with two threads."""
     port = free_port()
-    running = SparkProcesses(f"sc://127.0.0.1:{port}", _environment(folder))
+    environment = {**_environment(folder), "SPARK_DAEMON_MEMORY": "640m"}
+    running = SparkProcesses(f"sc://127.0.0.1:{port}", environment)
     settings = {
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": str(port),
@@ -84,7 +87,7 @@ def connect_server(folder: Path) -> Iterator[SparkProcesses]:
     options = [part for pair in settings.items() for part in ("--conf", "=".join(pair))]
     given = ["--master", "local[2]", *options, "--class", _CONNECT, "spark-internal"]
     with _process(running, folder, "server", _SUBMIT, given):
-        _wait_for("the server of Spark Connect", lambda: _listens(port))
+        _wait_for(running, "server", lambda: _listens(port))
         yield running
 
 
@@ -152,9 +155,10 @@ def _said(running: SparkProcesses, name: str, words: str, times: int) -> bool:
     return len(re.findall(words, text)) >= times
 
 
-def _wait_for(what: str, there: Callable[[], bool]) -> None:
+def _wait_for(running: SparkProcesses, what: str, there: Callable[[], bool]) -> None:
     until = time.monotonic() + _SECONDS
     while not there():
-        if time.monotonic() > until:
-            raise RuntimeError(f"{what} did not start")
+        ended = any(process.poll() is not None for process in running.processes.values())
+        if ended or time.monotonic() > until:
+            raise RuntimeError(f"{what}: not started; the logs are {running.logs}")
         time.sleep(0.2)
