@@ -33,9 +33,10 @@ from benchmarks.spark_work import SparkBooks, SparkWork
 from benchmarks.tpch import KEPT, generated
 from sqlrs.database import Database
 from sqlrs.graphs.patterns import pattern_sql
+from tests.support.spark import why_not
 
 CASES = ("Q3", "Q12", "Q18")
-_LONG = 20.0
+_LONG = 90.0
 
 
 @dataclass(frozen=True)
@@ -183,6 +184,9 @@ def main() -> None:
     parser.add_argument("--edges", type=int, default=1_000_000, help="of the power-law graph")
     parser.add_argument("--skewed", default="star3,triangle")
     options = parser.parse_args()
+    if (reason := why_not()) is not None:
+        print(f"left out: {reason}")
+        return
     with application(options.threads, options.memory) as session:
         for part in options.parts.split(","):
             pairs = []

@@ -96,9 +96,31 @@ def test_the_command_line_asks_a_cluster(cluster: SparkProcesses, edges: Path) -
     )
     assert ran.returncode == 0, ran.stderr
     assert int(ran.stdout.split()[0].replace(",", "")) is not None
-    # It ran on the workers, and said nothing of the data into their logs.
+    # It ran on the workers.
     started = sorted(Path(cluster.logs["worker0"]).parent.glob("worker*/app-*/*"))
     assert len({one.parts[-3] for one in started}) == 2
+
+
+def test_no_value_of_the_data_is_in_the_logs(cluster: SparkProcesses, tmp_path: Path) -> None:
+    held = tmp_path / "held.csv"
+    held.write_text("x\nsecret77\n5\n", encoding="utf-8")
+    sql = "SELECT count(*) FROM held WHERE CAST(x AS INT) > 2"
+    command = [sys.executable, "-m", "sqlrs", "count", sql, "--db", cluster.url, "--epsilon", "1"]
+    ran = subprocess.run(
+        [*command, "--table", f"held={held}", "--types", "held=x STRING"],
+        env=cluster.environment,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    assert ran.returncode != 0
+    folder = cluster.logs["master"].parent
+    logs = [*cluster.logs.values(), *folder.glob("worker*/app-*/*/std*")]
+    assert any(path.name == "stderr" for path in logs)
+    for text in (ran.stdout, ran.stderr, *(one.read_text(errors="replace") for one in logs)):
+        assert "secret77" not in text
 
 
 def test_the_driver_is_killed(cluster: SparkProcesses, edges: Path, tmp_path: Path) -> None:

@@ -204,6 +204,8 @@ def _started(master: str, settings: Mapping[str, str], *, local: bool) -> OwnSes
             builder = builder.config(name, value)
         with suppress(Exception), _quietly(), _ctrl_c_as_it_was():
             first = builder.getOrCreate()
+            # The setting acts here alone; said again, it reaches the executors, later ones too.
+            first.sparkContext.setLogLevel(settings["spark.log.level"])
             _OWN_APPLICATIONS[first.sparkContext.applicationId] = master
             return OwnSession(_settled(first.newSession()), False, first.stop)
         raise EngineFailed(
