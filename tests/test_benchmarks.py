@@ -17,11 +17,13 @@ from benchmarks import (
     persons,
     relational,
     relational_data,
+    spark,
     table1,
     tpch,
 )
 from benchmarks.__main__ import BENCHMARKS
 from benchmarks.common import collaboration_graph, write_graph
+from benchmarks.spark_work import SparkWork
 
 
 @pytest.mark.parametrize("name", BENCHMARKS)
@@ -114,3 +116,15 @@ def test_joins_of_tables_are_measured_beside_their_yardstick(
     shown = relational.table([cell, larger, refused])
     assert "| snowflake | 0.001 | refunds of sales |" in shown
     assert "not answered: another" in shown and "exponent at most" in shown
+
+
+def test_what_spark_takes_is_shown_against_its_targets() -> None:
+    plain = SparkWork(12.0, 20.0, 3, 12, 5_000_000, 0, 2.0, 1.5)
+    pairs = [
+        spark.Pair("slow", plain, replace(plain, seconds=18.0, shuffle_bytes=9_000_000)),
+        spark.Pair("quick", replace(plain, seconds=1.0), replace(plain, seconds=7.0)),
+    ]
+    shown = spark.table(pairs)
+    assert "| slow | 12.00 | 18.00 | 1.50 |" in shown and "| 5.00 | 9.00 |" in shown
+    assert "plain over 10 s: geometric mean 1.50" in shown
+    assert "plain up to 10 s: geometric mean 7.00, largest 7.00" in shown

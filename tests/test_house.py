@@ -88,7 +88,7 @@ DRIVERS = {
         "procedures/table_script.py",
         "procedures/unit_script.py",
     },
-    "pyspark": {"engines/spark.py", "engines/spark_session.py"},
+    "pyspark": {"engines/spark_jobs.py", "engines/spark_session.py"},
     "sqlalchemy": {
         "ledger/budget_rows.py",
         "ledger/granting.py",

@@ -62,7 +62,7 @@ def count(
     """Answer a counting query with differential privacy."""
     sql = read_sql(sql)
     check_price(sql, epsilon, error, max_epsilon)
-    with data.open() as database, progress_line() as progress:
+    with data.open() as database, progress_line(database.engine) as progress:
         answer = database.count(
             sql,
             epsilon,
@@ -238,7 +238,7 @@ def _ask(
     shape: int | None,
     error_bars: str | None,
 ) -> Answer:
-    with progress_line() as progress:
+    with progress_line(database.engine) as progress:
         return database.count(
             sql,
             epsilon,

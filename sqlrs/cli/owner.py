@@ -81,7 +81,7 @@ def sensitivity(
     json: options.Json = False,
 ) -> None:
     """Print sensitivities of a query on the data. For the owner: nothing of it is private."""
-    with data.open() as database, progress_line() as progress:
+    with data.open() as database, progress_line(database.engine) as progress:
         if method == "all":
             found = database.sensitivities(read_sql(sql), beta, progress=progress)
         else:

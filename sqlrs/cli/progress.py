@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from sqlrs.engines.base import Engine, TellsHowFar
 from sqlrs.measuring.work import Progress
 
 if TYPE_CHECKING:
@@ -15,8 +16,12 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def progress_line() -> Iterator[Progress | None]:
-    """A callback that shows the current statement, or None where nobody is watching."""
+def progress_line(engine: Engine | None = None) -> Iterator[Progress | None]:
+    """A callback that shows the current statement, or None where nobody is watching.
+
+    Of an engine that tells it, the share of the running statement's tasks is shown as well, in
+    tens of percent: like the time that goes by, it depends on the data.
+    """
     if sys.stderr is None or not sys.stderr.isatty():
         yield None
         return
@@ -36,7 +41,19 @@ def progress_line() -> Iterator[Progress | None]:
             """About what is left."""
             return Text(in_words(pace.left(time.monotonic())))
 
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), Left())
+    class Done(ProgressColumn):
+        """What the engine says while a statement runs, at most twice a second."""
+
+        max_refresh = 0.5
+
+        def render(self, task: Task) -> Text:
+            """The share of its tasks."""
+            return Text(share_in_words(engine))
+
+    columns = (
+        *(SpinnerColumn(), TextColumn("{task.description}")),
+        *(Done(), TimeElapsedColumn(), Left()),
+    )
     with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("compiling", total=None)
 
@@ -45,3 +62,9 @@ def progress_line() -> Iterator[Progress | None]:
             bar.update(task, description=f"residual {position} of {total}: {name}")
 
         yield show
+
+
+def share_in_words(engine: Engine | None) -> str:
+    """Rounded down to tens; nothing where the engine does not know."""
+    share = engine.share_done() if isinstance(engine, TellsHowFar) else None
+    return "" if share is None else f"{int(share * 10) * 10} % of its tasks"

@@ -51,7 +51,7 @@ def query(
         raise UsageError("the rows are printed as JSON or as CSV, not as both")
     sql = read_sql(sql)
     check_price(sql, epsilon, error, max_epsilon)
-    with data.open() as database, progress_line() as progress:
+    with data.open() as database, progress_line(database.engine) as progress:
         answer = database.query(
             sql,
             epsilon,

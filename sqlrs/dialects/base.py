@@ -68,6 +68,8 @@ class Dialect:
     holds_functions: ClassVar[bool] = False
     """Whether a private count can be installed in it as a function."""
 
+    quick_rows: ClassVar[float | None] = None
+    """Up to so many rows read and joined a plan with more steps gains nothing; None: as usual."""
     runs_above: ClassVar[bool] = False
     """Whether what stands above the cuts, which runs in DuckDB, is read there as it is written."""
     keeps_settings: ClassVar[bool] = False

@@ -92,6 +92,15 @@ class Engine(Protocol):
         ...
 
 
+@runtime_checkable
+class TellsHowFar(Protocol):
+    """An engine that knows, while a statement runs, how much of its work has been done."""
+
+    def share_done(self) -> float | None:
+        """Of the tasks that are known so far, from 0 to 1; None where nobody knows."""
+        ...
+
+
 class LastCatalog:
     """The catalog read last, and the fingerprint of the schema that it was read from.
 

@@ -30,9 +30,10 @@ from sqlrs.engines.given_session import (
 )
 from sqlrs.engines.given_views import copy_given_views
 from sqlrs.engines.loaded_files import Files
+from sqlrs.engines.snapshots import OfSnapshots
 from sqlrs.engines.spill import Spill
 from sqlrs.engines.table_files import FilePath, open_tables
-from sqlrs.engines.watch import Outcome, Result, Stop, ctrl_c_interrupts, watched
+from sqlrs.engines.watch import Outcome, Result, Stop, watched
 from sqlrs.errors import EngineFailed, Interrupted, SqlrsError, StatementFailed, UsageError
 from sqlrs.templates import template
 from sqlrs.trees.kept import text_of
@@ -133,7 +134,9 @@ class DuckDBSnapshot:
     def interrupt(self) -> None:
         """Stop the running statement and every later one."""
         self._interrupted.set()
-        self._connection.interrupt()
+        # It may have ended meanwhile.
+        with suppress(duckdb.Error):
+            self._connection.interrupt()
 
     def end(self) -> None:
         """Roll back and close the connection."""
@@ -158,7 +161,7 @@ class DuckDBSnapshot:
         return kind(f"DuckDB could not run a statement ({type(outcome.error).__name__})")
 
 
-class DuckDBEngine:
+class DuckDBEngine(OfSnapshots[DuckDBSnapshot]):
     """A DuckDB database. Snapshots run on duplicates of the connection, several at a time."""
 
     dialect = "duckdb"
@@ -174,6 +177,7 @@ class DuckDBEngine:
         further_databases: tuple[str, ...] = (),
         spill: Spill | None = None,
     ) -> None:
+        super().__init__()
         versions.DUCKDB.require(duckdb.__version__)
         # A duplicate forgets what USE and SET search_path said on the original.
         database, schema, schemas = _session(connection)
@@ -183,7 +187,6 @@ class DuckDBEngine:
         self._optimizers = SwitchedOff(self._connection)
         self._give_back = weakref.finalize(self, self._optimizers.release)
         self._owned = owned
-        self._closed = False
         self._timeout = timeout
         self._files = files or Files()
         self._forget = None
@@ -194,8 +197,6 @@ class DuckDBEngine:
         # What this engine opened itself nobody can write to, and a file that changes is an error.
         self._learned: dict[str, object] | None = {} if owned else None
         self._catalog = LastCatalog(template("duckdb/fingerprint.sql"))
-        self._open: set[DuckDBSnapshot] = set()
-        self._lock = threading.Lock()
         self._clean_up = weakref.finalize(self, spill.remove) if spill else None
         # The copies come first: a view of the same name reads a file anew.
         first = () if given is None else (given.database,)
@@ -208,11 +209,6 @@ class DuckDBEngine:
         ]
         settings.append(_set_search_path(homes))
         self._settings = "; ".join(one.sql(dialect="duckdb") for one in settings)
-
-    def catalog(self) -> Catalog:
-        """Tables, views, types and keys, all tables private until declared otherwise."""
-        with self.snapshot() as snapshot:
-            return snapshot.catalog()
 
     def check_keys(self, catalog: Catalog, keys: Mapping[str, Sequence[Sequence[str]]]) -> None:
         """Verify declared keys on the data; a violation is a UsageError.
@@ -232,25 +228,15 @@ class DuckDBEngine:
     def snapshot(self) -> Iterator[DuckDBSnapshot]:
         """Begin a snapshot; it ends with the context."""
         with self._lock:
-            snapshot = DuckDBSnapshot(
-                self._duplicate(), self._timeout, self._read, self._files, self._learned
-            )
-            self._open.add(snapshot)
+            duplicate = self._duplicate()
+        snapshot = DuckDBSnapshot(duplicate, self._timeout, self._read, self._files, self._learned)
         try:
-            with ctrl_c_interrupts():
+            with self._kept(snapshot):
                 snapshot.run(self._settings)
                 snapshot.begin()
                 yield snapshot
         finally:
-            with self._lock:
-                self._open.discard(snapshot)
             snapshot.end()
-
-    def interrupt(self) -> None:
-        """Stop every open snapshot, from any thread."""
-        with self._lock:
-            for snapshot in self._open:
-                snapshot.interrupt()
 
     def close(self) -> None:
         """Close what this engine opened; a connection of the user's stays open."""

@@ -14,10 +14,10 @@ from sqlglot import exp
 
 from sqlrs.catalog import Catalog, Routine
 from sqlrs.engines import versions
-from sqlrs.engines.base import LastCatalog, Row, one_integer, verify_keys
+from sqlrs.engines.base import LastCatalog, Row, one_integer
 from sqlrs.engines.given_session import refuse_postgres_language, refuse_temporary
 from sqlrs.engines.postgres_catalog import read_catalog, read_routines
-from sqlrs.engines.watch import ctrl_c_interrupts
+from sqlrs.engines.snapshots import OfSnapshots
 from sqlrs.errors import EngineFailed, Interrupted, SqlrsError, StatementFailed, UsageError
 from sqlrs.templates import template
 from sqlrs.trees.kept import text_of
@@ -106,7 +106,7 @@ class PostgresSnapshot:
         return kind(f"PostgreSQL could not run a statement (SQLSTATE {state})")
 
 
-class PostgresEngine:
+class PostgresEngine(OfSnapshots[PostgresSnapshot]):
     """A PostgreSQL database. Each snapshot leases a connection and leaves it as it was.
 
     A snapshot does not keep its schema: a child table that is attached meanwhile shows its rows.
@@ -116,13 +116,11 @@ class PostgresEngine:
     keeps_schema = False
 
     def __init__(self, lease: Lease, close: Callable[[], None], timeout: float | None) -> None:
+        super().__init__()
         self._lease = lease
         self._close = close
-        self._closed = False
         self._timeout = timeout
         self._catalog = LastCatalog(template("postgres/fingerprint.sql"))
-        self._open: set[PostgresSnapshot] = set()
-        self._lock = threading.Lock()
         self._paths: tuple[tuple[str, ...], str] | None = None
 
     @classmethod
@@ -166,44 +164,20 @@ class PostgresEngine:
 
         return cls(lease, lambda: None, timeout)
 
-    def catalog(self) -> Catalog:
-        """Tables, views, types and keys, all tables private until declared otherwise."""
-        with self.snapshot() as snapshot:
-            return snapshot.catalog()
-
-    def check_keys(self, catalog: Catalog, keys: Mapping[str, Sequence[Sequence[str]]]) -> None:
-        """Verify declared keys on the data; a violation is a UsageError."""
-        with self.snapshot() as snapshot:
-            verify_keys(snapshot, catalog, keys)
-
     @contextmanager
     def snapshot(self) -> Iterator[PostgresSnapshot]:
         """Begin a snapshot; it ends with the context."""
-        if self._closed:
-            raise UsageError("the database is closed", hint="connect again")
+        self._require_open()
         with self._lease() as connection, _own_transaction(connection):
             versions.POSTGRES.require(_version(connection.info.server_version))
             snapshot = PostgresSnapshot(connection, self._timeout, self._read)
-            with self._lock:
-                self._open.add(snapshot)
-            try:
-                with ctrl_c_interrupts():
-                    snapshot.run(template("postgres/begin.sql"))
-                    session = snapshot.run(template("postgres/session.sql"))
-                    refuse_postgres_language(n for kind, n in session if kind == "setting")
-                    snapshot.temporary = [n for kind, n in session if kind == "temporary"]
-                    self._configure(snapshot.run)
-                    yield snapshot
-            finally:
-                with self._lock:
-                    self._open.discard(snapshot)
-
-    def interrupt(self) -> None:
-        """Stop every open snapshot, from any thread."""
-        with self._lock:
-            snapshots = tuple(self._open)
-        for snapshot in snapshots:
-            snapshot.interrupt()
+            with self._kept(snapshot):
+                snapshot.run(template("postgres/begin.sql"))
+                session = snapshot.run(template("postgres/session.sql"))
+                refuse_postgres_language(n for kind, n in session if kind == "setting")
+                snapshot.temporary = [n for kind, n in session if kind == "temporary"]
+                self._configure(snapshot.run)
+                yield snapshot
 
     def close(self) -> None:
         """Close the connections that this engine opened."""

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import itertools
 import logging
-import threading
 import weakref
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from pyspark.errors import PySparkException
-from pyspark.sql.types import TimestampType
 from sqlglot import exp
 
-from sqlrs.catalog import Catalog, Routine, Table, View
-from sqlrs.dialects.spark_text import spark_text, spark_tree
+from sqlrs.catalog import Catalog, Table, View
+from sqlrs.dialects.spark_text import spark_text
 from sqlrs.engines import spark_pins
-from sqlrs.engines.base import Row, one_integer, verify_keys
+from sqlrs.engines.base import Row
 from sqlrs.engines.file_schema import Declared
+from sqlrs.engines.snapshots import OfSnapshots
 from sqlrs.engines.spark_catalog import (
     SparkRelation,
     catalog_of,
@@ -28,162 +24,19 @@ from sqlrs.engines.spark_catalog import (
     details,
     listed_in,
     named,
+    settings_of_view,
     view_of,
 )
 from sqlrs.engines.spark_files import FilePath, FileTable, file_tables
-from sqlrs.engines.spark_pins import Pin, SparkSource
-from sqlrs.engines.spark_session import OwnSession, of_session, of_url, require_settings
-from sqlrs.engines.watch import Outcome, Stop, ctrl_c_interrupts, watched
-from sqlrs.errors import EngineFailed, Interrupted, SqlrsError, StatementFailed, UsageError
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_NUMBERS = itertools.count(1)
-# The class of an error that says that a statement cannot be read or evaluated; no value is in it.
-_OF_THE_STATEMENT = ("22", "42", "0A", "21")
-_MEMORY = ("OutOfMemory", "UNABLE_TO_ACQUIRE_MEMORY", "MaxResultSize")
+from sqlrs.engines.spark_pins import SparkSource
+from sqlrs.engines.spark_session import OwnSession, of_session, of_url, reads_alike
+from sqlrs.engines.spark_snapshot import Identity, SparkSnapshot
+from sqlrs.errors import EngineFailed, UsageError
 
 _LOG = logging.getLogger("sqlrs.spark")
 
-Identity = tuple[str | None, str]
 
-
-class SparkSnapshot:
-    """Tables held still from their first use on. It must be ended with ``end``, which looks again.
-
-    Statements of one snapshot run one after another.
-    """
-
-    def __init__(self, engine: SparkEngine, timeout: float | None) -> None:
-        self._engine = engine
-        self._session = engine.own.session
-        self._timeout = timeout
-        self._tag = f"sqlrs-{next(_NUMBERS)}"
-        self._pins: dict[Identity, Pin] = {}
-        self._interrupted = threading.Event()
-
-    def scalar(self, statement: exp.Expression) -> int:
-        """Run a statement that yields one integer."""
-        return one_integer(self.rows(statement))
-
-    def rows(self, statement: exp.Expression) -> list[Row]:
-        """Run a statement and fetch all its rows."""
-        tree = spark_tree(statement)
-        if not isinstance(tree, exp.Query):
-            raise EngineFailed("only queries are run")
-        common = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
-        for table in list(tree.find_all(exp.Table)):
-            if table.args.get("db") or table.name.lower() not in common:
-                self._read_pinned(table)
-        return self.run(tree)
-
-    def run(self, tree: exp.Expr) -> list[Row]:
-        """Run a tree that is Spark's already, and fetch all its rows."""
-        text = spark_text(tree)
-        found: list[Row] = self._watched(lambda: _fetched(self._session.sql(text)))
-        return found
-
-    def catalog(self) -> Catalog:
-        """The catalog as it is now."""
-        found: Catalog = self._watched(self._engine.read_catalog)
-        return found
-
-    def routines(self, names: Collection[str]) -> tuple[Routine, ...]:
-        """Spark says nothing of what a function depends on, so there are none to vouch for."""
-        return ()
-
-    def interrupt(self) -> None:
-        """Stop the running statement and every later one."""
-        self._interrupted.set()
-        self._cancel()
-
-    def verify(self) -> None:
-        """Fail unless the settings and all files are what they were when they were first read."""
-        self._watched(self._verify)
-
-    def end(self) -> None:
-        """Forget the views."""
-        spark_pins.drop(self._session, iter(self._pins.values()))
-
-    def _verify(self) -> bool:
-        require_settings(self._session)
-        for pin in self._pins.values():
-            spark_pins.require_unchanged(pin, self._session, remote=self._engine.own.remote)
-        return True
-
-    def _read_pinned(self, table: exp.Table) -> None:
-        """Let the statement read the view of a table in the table's place."""
-        schema = table.args.get("db")
-        known = self._engine.table(schema.name if schema is not None else None, table.name)
-        pin = self._pins.get(known.identity)
-        if pin is None:
-            pin = self._watched(lambda: self._pinned(known))
-            self._pins[known.identity] = pin
-        alias = table.args.get("alias") or exp.TableAlias(this=table.this.copy())
-        table.set("this", exp.to_identifier(pin.view))
-        table.set("db", None)
-        table.set("alias", alias)
-
-    def _pinned(self, table: Table) -> Pin:
-        remote, source = self._engine.own.remote, self._engine.source(table.identity)
-        view = f"sqlrs_view_{next(_NUMBERS)}"
-        if isinstance(source, FileTable):
-            stored = source.stored(self._session)
-            states = spark_pins.states_of(stored, self._session, remote=remote)
-            frame = self._engine.loaded(source, stored, states)
-        else:
-            if table.schema is not None:
-                self._session.catalog.refreshTable(source)
-            stored = frame = self._session.table(source)
-            self._engine.require_fixed(frame, table)
-            states = spark_pins.states_of(stored, self._session, remote=remote)
-        spark_pins.require_columns(frame, table.columns)
-        frame.createOrReplaceTempView(view)
-        return Pin(view, stored, states)
-
-    def _watched(self, call: Any) -> Any:
-        if self._interrupted.is_set():
-            raise Interrupted("the work was stopped")
-
-        def marked() -> Any:
-            self._mark()
-            return call()
-
-        outcome: Outcome[Any] = watched(marked, self._cancel, timeout=self._timeout)
-        if outcome.result is None:
-            raise self._failure(outcome)
-        return outcome.result
-
-    def _mark(self) -> None:
-        """Put all jobs of this thread into a group that can be cancelled; it says nothing else."""
-        context = self._engine.own.own_context()
-        if context is None:
-            self._session.clearTags()
-            self._session.addTag(self._tag)
-        else:
-            context.setJobGroup(self._tag, "sqlrs", interruptOnCancel=True)
-
-    def _cancel(self) -> None:
-        with suppress(Exception):
-            context = self._engine.own.own_context()
-            if context is None:
-                self._session.interruptTag(self._tag)
-            else:
-                context.cancelJobGroup(self._tag)
-
-    def _failure(self, outcome: Outcome[Any]) -> SqlrsError:
-        """The error to raise. Spark's text may hold values of the data, so it stays out."""
-        if outcome.stopped is Stop.INTERRUPT or self._interrupted.is_set():
-            self._interrupted.set()
-            return Interrupted("the work was stopped")
-        if outcome.stopped is Stop.TIMEOUT:
-            return EngineFailed("a statement ran longer than the time limit", code="timeout")
-        error = outcome.error
-        if isinstance(error, SqlrsError):
-            return error
-        return _told(error)
-
-
-class SparkEngine:
+class SparkEngine(OfSnapshots[SparkSnapshot]):
     """Spark and the tables it reads. Snapshots share one session, each with views of its own.
 
     A view is of the columns that the catalog had when the snapshot began, or it is not made.
@@ -195,12 +48,10 @@ class SparkEngine:
     def __init__(
         self, own: OwnSession, files: Sequence[FileTable] = (), timeout: float | None = None
     ) -> None:
+        super().__init__()
         self.own = own
         self._files: dict[Identity, FileTable] = {(None, one.name): one for one in files}
         self._timeout = timeout
-        self._closed = False
-        self._lock = threading.Lock()
-        self._open: set[SparkSnapshot] = set()
         self._catalog: tuple[object, Catalog] | None = None
         self._left_out: set[Identity] = set()
         self._loaded: dict[str, tuple[spark_pins.States, Any]] = {}
@@ -252,40 +103,26 @@ class SparkEngine:
             raise
         return cls(own, files, timeout)
 
-    def catalog(self) -> Catalog:
-        """Tables, views, types and keys, all tables private until declared otherwise."""
-        with self.snapshot() as snapshot:
-            return snapshot.catalog()
-
-    def check_keys(self, catalog: Catalog, keys: Mapping[str, Sequence[Sequence[str]]]) -> None:
-        """Verify declared keys on the data by a Spark job each; a violation is a UsageError."""
-        with self.snapshot() as snapshot:
-            verify_keys(snapshot, catalog, keys)
-
     @contextmanager
     def snapshot(self) -> Iterator[SparkSnapshot]:
         """Begin a snapshot; it ends with the context, after a last look at its files."""
-        if self._closed:
-            raise UsageError("the database is closed", hint="connect again")
+        self._require_open()
         snapshot = SparkSnapshot(self, self._timeout)
-        with self._lock:
-            self._open.add(snapshot)
         try:
-            with ctrl_c_interrupts():
+            with self._kept(snapshot):
                 snapshot.verify()
                 yield snapshot
                 snapshot.verify()
         finally:
-            with self._lock:
-                self._open.discard(snapshot)
             snapshot.end()
 
-    def interrupt(self) -> None:
-        """Stop every open snapshot, from any thread."""
+    def share_done(self) -> float | None:
+        """The share of the tasks that have ended, of all running statements, from Spark's books."""
         with self._lock:
             snapshots = tuple(self._open)
-        for snapshot in snapshots:
-            snapshot.interrupt()
+        counts = [snapshot.tasks() for snapshot in snapshots]
+        ended, known = sum(one for one, _ in counts), sum(all_ for _, all_ in counts)
+        return ended / known if known else None
 
     def close(self) -> None:
         """Leave the session; an application that we started ends."""
@@ -331,11 +168,13 @@ class SparkEngine:
             return
         relation = SparkRelation(table.schema, table.name)
         provider = details(relation, self._ask).get("Provider", "") if table.schema else ""
-        if not spark_pins.is_of_files(provider):
+        cached = self.own.session.catalog.isCached(self.source(table.identity))
+        if cached or not spark_pins.is_of_files(provider):
             raise UsageError(
-                f"the rows of table {table.label} cannot be held still: it is not made of files",
+                f"the rows of table {table.label} cannot be held still: it is "
+                + ("cached in Spark" if cached else "not made of files"),
                 code="not_pinned",
-                hint="write it to files (Parquet), or give it as files",
+                hint="write it to files (Parquet), or give it as files, and do not cache it",
             )
 
     def read_catalog(self) -> Catalog:
@@ -369,7 +208,8 @@ class SparkEngine:
         said = details(relation, self._ask) if relation.database is not None else {}
         if said.get("Type") == "VIEW":
             view = view_of(relation, said, [one.name for one in columns])
-            views += [] if view is None else [view]
+            if view is not None and self._means_the_same(relation):
+                views.append(view)
         elif len({one.name.lower() for one in columns}) == len(columns):
             table = Table(relation.name, columns, schema=relation.database)
             if self._is_fixed(frame, table):
@@ -390,7 +230,7 @@ class SparkEngine:
             shown = [name for name, other in known.items() if spark_pins.overlap(places, other)]
             if shown:
                 self._leave_out(
-                    one,
+                    one.identity,
                     f"the temporary view {one.label} shows rows of table {shown[0]}; ask about "
                     "that one, or write the view to files of its own",
                 )
@@ -410,13 +250,24 @@ class SparkEngine:
             self.require_fixed(frame, table)
             return True
         except UsageError as problem:
-            self._leave_out(table, f"{problem.message}; {problem.hint}")
+            self._leave_out(table.identity, f"{problem.message}; {problem.hint}")
             return False
 
-    def _leave_out(self, table: Table, why: str) -> None:
+    def _means_the_same(self, view: SparkRelation) -> bool:
+        """Whether the text of a view, read under our settings, is the view that its owner made."""
+        if reads_alike(settings_of_view(view, self._ask)):
+            return True
+        name = ".".join(filter(None, (view.database, view.name)))
+        self._leave_out(
+            (view.database, view.name),
+            f"view {name} was made under other settings; make it again in ANSI mode, in UTC",
+        )
+        return False
+
+    def _leave_out(self, identity: Identity, why: str) -> None:
         """Tell the owner once."""
-        if table.identity not in self._left_out:
-            self._left_out.add(table.identity)
+        if identity not in self._left_out:
+            self._left_out.add(identity)
             _LOG.warning("sqlrs: %s", why)
 
     def _own_functions(self) -> frozenset[str]:
@@ -426,39 +277,3 @@ class SparkEngine:
 
     def _ask(self, statement: exp.Expr) -> list[Row]:
         return [tuple(row) for row in self.own.session.sql(spark_text(statement)).collect()]
-
-
-def _fetched(frame: Any) -> list[Row]:
-    """All rows. Moments come as numbers: the driver would show them in this machine's zone."""
-    moments = [
-        i for i, f in enumerate(frame.schema.fields) if isinstance(f.dataType, TimestampType)
-    ]
-    if moments:
-        names = [f"c{i}" for i, _ in enumerate(frame.columns)]
-        frame = frame.toDF(*names).selectExpr(
-            *(f"unix_micros({n})" if i in moments else n for i, n in enumerate(names))
-        )
-    rows = [tuple(row) for row in frame.collect()]
-    if not moments:
-        return rows
-    return [tuple(_moment(v) if i in moments else v for i, v in enumerate(row)) for row in rows]
-
-
-def _moment(micros: Any) -> datetime | None:
-    return None if micros is None else _EPOCH + timedelta(microseconds=micros)
-
-
-def _told(error: BaseException | None) -> SqlrsError:
-    """The kind of an error of Spark's, by its class and code."""
-    kind, condition, state = type(error).__name__, "", ""
-    if isinstance(error, PySparkException):
-        with suppress(Exception):
-            condition, state = str(error.getCondition() or ""), str(error.getSqlState() or "")
-    text = f"{kind} {condition} {error}" if error is not None else kind
-    if any(word in text for word in _MEMORY):
-        return EngineFailed("a statement needs more memory than Spark has", code="out_of_memory")
-    if "FILE_NOT_EXIST" in text or "FileNotFound" in text:
-        return EngineFailed("a file of a table is gone", code="file_changed")
-    shown = f"SQLSTATE {state}" if state else kind
-    failed = StatementFailed if state.startswith(_OF_THE_STATEMENT) else EngineFailed
-    return failed(f"Spark could not run a statement ({shown})")

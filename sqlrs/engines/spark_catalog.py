@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -119,6 +120,14 @@ def view_of(
     shown = ", ".join(spark_text(exp.to_identifier(name, quoted=True)) for name in columns)
     text = f"SELECT {shown} FROM ({said['View Text']}) AS `shown`({shown})"
     return View(relation.name, text, relation.database)
+
+
+def settings_of_view(relation: SparkRelation, run: Run) -> Mapping[str, str]:
+    """What was set in the session that created a view: Spark reads its text under these."""
+    place = spark_text(named(relation.database, relation.name))
+    rows = run(exp.Command(this="DESCRIBE", expression=f"TABLE EXTENDED {place} AS JSON"))
+    found = json.loads(str(rows[0][0])).get("view_creation_spark_configuration", {})
+    return {str(name): str(value) for name, value in found.items()}
 
 
 def catalog_of(

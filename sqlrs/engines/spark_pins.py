@@ -52,7 +52,11 @@ def require_fixed(frame: Any, label: str, session: Any) -> None:
     One that shows a row several times is refused too: a change of one would be one of many.
     """
     # A frame of Spark Connect shows no plan: its server says what a table is made of.
-    reason = _moving(frame._jdf.queryExecution().analyzed())
+    execution = frame._jdf.queryExecution()
+    reason = _moving(execution.analyzed())
+    if reason is None and _reads_cache(execution.withCachedData()):
+        # Its rows may be older than the files, and come from them again where memory was short.
+        reason = "it is cached in Spark"
     if reason is None and reads_twice(places_of(frame, session)):
         raise UsageError(
             f"table {label} shows the same rows several times",
@@ -63,7 +67,9 @@ def require_fixed(frame: Any, label: str, session: Any) -> None:
         raise UsageError(
             f"the rows of table {label} cannot be held still: {reason}",
             code="not_pinned",
-            hint="write it to files (Parquet), or give it as files: tables={'name': 'path'}",
+            hint="write it to files (Parquet), or give it as files: tables={'name': 'path'}"
+            if "cached" not in reason
+            else "uncacheTable() or unpersist() it",
         )
 
 
@@ -92,6 +98,16 @@ def states_of(frame: Any, session: Any, *, remote: bool) -> States:
     if failed:
         raise EngineFailed("the files of a table cannot be listed", code="file_changed")
     return {}
+
+
+def require_files(states: States) -> None:
+    """Fail where Spark names no file of a table that is given as files."""
+    if not states:
+        raise EngineFailed(
+            "Spark names no file of a table",
+            code="file_changed",
+            hint="they are gone, or the owner's session has cached them: unpersist() it",
+        )
 
 
 def require_unchanged(pin: Pin, session: Any, *, remote: bool) -> None:
@@ -199,6 +215,16 @@ def _origins(rdd: Any) -> list[int]:
     """What an RDD is computed from in the end."""
     parents = [dependency.rdd() for dependency in _all(rdd.dependencies())]
     return [n for one in parents for n in _origins(one)] or [int(rdd.id())]
+
+
+def _reads_cache(plan: Any) -> bool:
+    pending = [plan]
+    while pending:
+        node = pending.pop()
+        if str(node.getClass().getSimpleName()) == "InMemoryRelation":
+            return True
+        pending += _all(node.children())
+    return False
 
 
 def _is_constant(rdd: Any) -> bool:

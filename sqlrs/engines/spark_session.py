@@ -10,10 +10,11 @@ import logging
 import os
 import re
 import shutil
+import signal
 import subprocess
 import threading
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,6 +55,12 @@ SETTINGS: Mapping[str, str] = {
     "spark.sql.readSideCharPadding": "true",
     "spark.sql.bindJoinToInequalityEquivalence": "false",
 }
+_ZONE = "spark.sql.session.timeZone"
+_UTC = frozenset({"UTC", "Etc/UTC", "Z", "+00:00"})
+# How files are read, not what a text means.
+_OF_FILES = frozenset(
+    name for name in SETTINGS if name.startswith(("spark.sql.files.", "spark.sql.parquet."))
+) | {"spark.sql.orc.filterPushdown", "spark.sql.orc.aggregatePushdown"}
 # Under these, older versions' meanings come back.
 _OF_OLD = ("spark.sql.legacy.", "spark.sql.optimizer.excludedRules", "spark.sql.ansi.")
 # Of the application that we start: nothing listens outside of this machine, and nothing is shown
@@ -69,6 +76,9 @@ _OWN = {
     "spark.files.ignoreMissingFiles": "false",
     "spark.files.ignoreCorruptFiles": "false",
 }
+# A task that does not notice that it was cancelled ends with its executor, which is replaced; one
+# that runs in this process ends with the process.
+_OWN_CLUSTER = {"spark.task.reaper.enabled": "true", "spark.task.reaper.killTimeout": "20s"}
 _OWN_LOCAL = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
 # pyspark writes the text of every error, and with it values of the data, to stderr.
 _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "pyspark", "py4j")
@@ -107,7 +117,7 @@ def of_url(url: str, *, memory: str | None = None, spill: str | None = None) -> 
             "or sc://host:15002 (Spark Connect)",
         )
     _require_java()
-    settings = {**_OWN, **(_OWN_LOCAL if local else {})}
+    settings = {**_OWN, **(_OWN_LOCAL if local else _OWN_CLUSTER)}
     if memory:
         settings["spark.driver.memory"] = _java_size(memory)
     if spill:
@@ -136,6 +146,20 @@ def require_settings(session: Any) -> None:
     now = _set_in(session)
     if any(str(now.get(name)).lower() != value.lower() for name, value in SETTINGS.items()):
         raise EngineFailed("the settings of the Spark session are not those that sqlrs made")
+
+
+def reads_alike(settings: Mapping[str, str]) -> bool:
+    """Whether SQL under these settings, the others at their defaults, means what it does here."""
+    for name, value in settings.items():
+        if name == _ZONE:
+            if value not in _UTC:
+                return False
+        elif name in SETTINGS:
+            if value.lower() != SETTINGS[name].lower() and name not in _OF_FILES:
+                return False
+        elif name.startswith(_OF_OLD):
+            return False
+    return True
 
 
 def hush() -> None:
@@ -178,8 +202,10 @@ def _started(master: str, settings: Mapping[str, str], *, local: bool) -> OwnSes
         builder = SparkSession.builder.master(master)
         for name, value in settings.items():
             builder = builder.config(name, value)
-        with suppress(Exception), _quietly():
+        with suppress(Exception), _quietly(), _ctrl_c_as_it_was():
             first = builder.getOrCreate()
+            # The setting acts here alone; said again, it reaches the executors, later ones too.
+            first.sparkContext.setLogLevel(settings["spark.log.level"])
             _OWN_APPLICATIONS[first.sparkContext.applicationId] = master
             return OwnSession(_settled(first.newSession()), False, first.stop)
         raise EngineFailed(
@@ -253,6 +279,17 @@ class _quietly:
     def __exit__(self, *_: object) -> None:
         os.dup2(self._kept, 2)
         os.close(self._kept)
+
+
+@contextmanager
+def _ctrl_c_as_it_was() -> Iterator[None]:
+    """pyspark puts a handler of its own in the place of the program's, which ends all jobs."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread() and before is not None:
+            signal.signal(signal.SIGINT, before)
 
 
 def _nothing() -> None:

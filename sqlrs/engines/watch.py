@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -37,9 +39,16 @@ class Outcome(Generic[Result]):
 
 
 def watched(
-    call: Callable[[], Result], stop: Callable[[], None], *, timeout: float | None
+    call: Callable[[], Result],
+    stop: Callable[[], None],
+    *,
+    timeout: float | None,
+    patience: float | None = None,
 ) -> Outcome[Result]:
-    """Run ``call`` in a thread of its own; on Ctrl-C or after ``timeout`` seconds ``stop`` it."""
+    """Run ``call`` in a thread of its own; on Ctrl-C or after ``timeout`` seconds ``stop`` it.
+
+    A call that does not end within ``patience`` seconds of being stopped is left to itself.
+    """
     done = threading.Event()
     ended: list[Outcome[Result]] = []
 
@@ -59,7 +68,8 @@ def watched(
             reason = Stop.TIMEOUT
     except KeyboardInterrupt:
         reason = Stop.INTERRUPT
-    while thread.ident is not None and not done.is_set():
+    until = math.inf if patience is None else time.monotonic() + patience
+    while thread.ident is not None and not done.is_set() and time.monotonic() < until:
         try:
             stop()
             done.wait(_REPEAT_SECONDS)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
+from sqlrs.dialects import dialect_named
 from sqlrs.engines.base import Snapshot, integers
 from sqlrs.measuring.sampling import SampledTables
 from sqlrs.planning.choose import choose
@@ -98,6 +99,7 @@ class Evaluator:
             how=self.how,
             solver_seconds=self.solver_seconds,
             in_turn=True,
+            quick=dialect_named(self.dialect).quick_rows,
         )
 
     def _settled(self, plan: ResidualPlan, value: int) -> int:

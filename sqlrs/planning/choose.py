@@ -50,10 +50,12 @@ def choose(
     how: str = "auto",
     solver_seconds: float = DEFAULT_SOLVER_SECONDS,
     in_turn: bool = False,
+    quick: float | None = None,
 ) -> ResidualPlan:
     """The plan for a residual; ``how`` forces one. Statistics guide the choice, never the value.
 
     ``in_turn``: whoever runs it can run a second statement where the first one is not enough.
+    ``quick``: up to this cost every group is counted as it stands, in few steps; None: as usual.
     Where a residual has external variables, its shape alone decides the plan.
     """
     if how not in HOW:
@@ -64,12 +66,12 @@ def choose(
         return Plain(residual)
     if any(map(tells_equal_values_apart, residual.generals)):
         return Plain(residual, reason="a condition can tell equal values apart: none are grouped")
-    plan = _factorised_or_pruned(residual, statistics, how)
-    return _leading(plan, statistics) if in_turn and how == "auto" else plan
+    plan = _factorised_or_pruned(residual, statistics, how, quick or _QUICK)
+    return _leading(plan, statistics, quick or _QUICK) if in_turn and how == "auto" else plan
 
 
 def _factorised_or_pruned(
-    residual: Residual, statistics: Statistics | None, how: str
+    residual: Residual, statistics: Statistics | None, how: str, quick: float
 ) -> Factorised | Pruned:
     """The cheapest way to count every group, or bounds that leave few groups to be counted."""
     planner = Planner(statistics or Statistics())
@@ -82,7 +84,7 @@ def _factorised_or_pruned(
             _direct(reduced(wide), planner, statistics),
             key=lambda way: way[0].cost,
         )
-    if how == "auto" and total.cost <= _QUICK:
+    if how == "auto" and total.cost <= quick:
         return Factorised(residual, total, reason="quick as it is")
     total, saving = _cheapest(total, problem, planner, quick=False)
     if how == "factorised":
@@ -100,11 +102,11 @@ def _factorised_or_pruned(
 
 
 def _leading(
-    plan: Factorised | Pruned, statistics: Statistics | None
+    plan: Factorised | Pruned, statistics: Statistics | None, quick: float
 ) -> Factorised | Pruned | Leading:
     """The groups that lead without lookups first, where that is expected to cost less."""
     problem = Problem.of(plan.residual)
-    if plan.cost <= _QUICK or problem.output is not None:
+    if plan.cost <= quick or problem.output is not None:
         return plan
     found = leaders(problem, Planner(statistics or Statistics()), table_names(plan.residual))
     if found is None or found.cost > _SHARED * plan.cost:

@@ -16,13 +16,22 @@ from sqlglot import exp
 
 import sqlrs
 from sqlrs.catalog import Family
+from sqlrs.cli.progress import share_in_words
 from sqlrs.compiler.functions import FUNCTIONS
 from sqlrs.dialects import dialect_named
 from sqlrs.engines.base import Engine
 from sqlrs.engines.open import open_engine
 from sqlrs.engines.spark_catalog import spark_type
-from sqlrs.errors import EngineFailed, Interrupted, QueryRefused, StatementFailed, UsageError
-from tests.support.spark import FOR_FEW_ROWS, load
+from sqlrs.engines.watch import Stop, watched
+from sqlrs.errors import (
+    EngineFailed,
+    Interrupted,
+    QueryRefused,
+    SqlrsError,
+    StatementFailed,
+    UsageError,
+)
+from tests.support.spark import load
 
 _EDGES = "# ends\n1\t2\n2 3\n\n3\t1\n3\t1\n3\t4\n"
 
@@ -208,6 +217,49 @@ def test_catalog_tables_and_views(spark: Any) -> None:
         spark.sql("USE default")
 
 
+def test_a_view_of_other_settings_is_left_out(spark: Any, caplog: pytest.LogCaptureFixture) -> None:
+    load(spark, (), {})
+    spark.sql("CREATE DATABASE clinic")
+    spark.sql("CREATE TABLE clinic.stay (n STRING) USING parquet")
+    for name, setting, value in (
+        ("lenient", "spark.sql.ansi.enabled", "false"),
+        ("older", "spark.sql.legacy.timeParserPolicy", "LEGACY"),
+        ("berlin", "spark.sql.session.timeZone", "Europe/Berlin"),
+        ("alike", "spark.sql.session.timeZone", "UTC"),
+    ):
+        before = spark.conf.get(setting)
+        spark.conf.set(setting, value)
+        spark.sql(f"CREATE VIEW clinic.{name} AS SELECT CAST(n AS INT) AS n FROM clinic.stay")
+        spark.conf.set(setting, before)
+    spark.conf.unset("spark.sql.legacy.timeParserPolicy")
+    engine = open_engine(spark)
+    assert [view.name for view in engine.catalog().views] == ["alike"]
+    engine.catalog()
+    assert caplog.text.count("view clinic.lenient was made under other settings") == 1
+
+
+def test_what_the_owner_cached_is_not_read(
+    spark: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The rows of a cache may be older than the files that are compared."""
+    load(spark, (), {})
+    spark.range(3).write.parquet(str(tmp_path / "visit"))
+    frame = spark.read.parquet(str(tmp_path / "visit"))
+    frame.createOrReplaceTempView("seen")
+    engine = open_engine(spark, tables={"visit": tmp_path / "visit"})
+    assert {one.name for one in engine.catalog().tables} == {"seen", "visit"}
+    frame.cache()
+    try:
+        assert [one.name for one in open_engine(spark).catalog().tables] == []
+        assert "seen cannot be held still: it is cached in Spark" in caplog.text
+        for name in ("seen", "visit"):
+            with pytest.raises(SqlrsError) as failed, engine.snapshot() as snapshot:
+                snapshot.scalar(_select(f"SELECT count(*) FROM {name}"))
+            assert "cached" in str(failed.value)
+    finally:
+        frame.unpersist()
+
+
 def test_nothing_wraps_round_or_vanishes(spark: Any) -> None:
     load(spark, (), {})
     spark.conf.set("spark.sql.ansi.enabled", "false")
@@ -246,35 +298,48 @@ def test_no_value_of_the_data_is_told(
     assert failed.value.__context__ is None and failed.value.__cause__ is None
 
 
+# Hours in all. A task looks whether it was cancelled at each row of the first table: in seconds.
 _ENDLESS = "SELECT count(*) FROM still a, still b, still c, still d WHERE a.id + b.id < c.id * d.id"
+_ROWS = 400
 
 
-@pytest.mark.slow  # What Spark does not notice in time would hold up the gate.
+@pytest.mark.slow
 def test_statements_are_stopped(spark: Any) -> None:
     load(spark, (), {})
-    spark.range(20_000).createOrReplaceTempView("still")
-    for name in FOR_FEW_ROWS:
-        # Without compiled code a task does not notice that it is to end.
-        spark.conf.unset(name)
+    spark.range(_ROWS).createOrReplaceTempView("still")
     engine = open_engine(spark, timeout=2.0)
     with pytest.raises(EngineFailed) as failed, engine.snapshot() as snapshot:
         snapshot.scalar(_select(_ENDLESS))
     assert failed.value.code == "timeout"
     engine = open_engine(spark)
-    for name, value in FOR_FEW_ROWS.items():
-        spark.conf.set(name, value)
-    timer = threading.Timer(2.0, engine.interrupt)
-    timer.start()
-    with pytest.raises(Interrupted), engine.snapshot() as snapshot:
-        snapshot.scalar(_select(_ENDLESS))
-    timer.join()
-    # No job is left behind, and the next snapshot works.
-    until = time.monotonic() + 30
-    while spark.sparkContext.statusTracker().getActiveJobsIds() and time.monotonic() < until:
-        time.sleep(0.1)
+    told: list[str] = []
+
+    def stop_when_it_runs() -> None:
+        until = time.monotonic() + 60
+        while not told and time.monotonic() < until:
+            told.extend(filter(None, [share_in_words(engine)]))
+        engine.interrupt()
+
+    # The second one is stopped before its first job begins, while Spark is planning.
+    for delay, stop in ((0.0, stop_when_it_runs), (0.05, engine.interrupt)):
+        with pytest.raises(Interrupted), engine.snapshot() as snapshot:
+            timer = threading.Timer(delay, stop)
+            timer.start()
+            snapshot.scalar(_select(_ENDLESS))
+        timer.join()
+    assert told == ["0 % of its tasks"] and share_in_words(engine) == ""
+    # No job is left behind, and the next snapshot works as soon as the tasks have noticed.
     assert not spark.sparkContext.statusTracker().getActiveJobsIds()
     with engine.snapshot() as snapshot:
-        assert snapshot.scalar(_select("SELECT count(*) FROM still")) == 20_000
+        assert snapshot.scalar(_select("SELECT count(*) FROM still")) == _ROWS
+
+
+def test_nobody_waits_for_what_does_not_end() -> None:
+    """A call that takes no notice of being stopped is left to itself."""
+    ended, asked = threading.Event(), threading.Event()
+    outcome = watched(ended.wait, asked.set, timeout=0.01, patience=0.2)
+    assert outcome.stopped is Stop.TIMEOUT and asked.is_set() and not ended.is_set()
+    ended.set()
 
 
 def test_what_spark_cannot_read_is_refused_before_the_charge(spark: Any) -> None:

@@ -1,0 +1,154 @@
+"""One snapshot of Spark's tables: each pinned when first read, statements can be stopped."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from sqlrs.catalog import Catalog, Routine, Table
+from sqlrs.dialects.spark_text import spark_text, spark_tree
+from sqlrs.engines import spark_pins
+from sqlrs.engines.base import Row, one_integer
+from sqlrs.engines.spark_files import FileTable
+from sqlrs.engines.spark_jobs import JobGroup, fetched, told
+from sqlrs.engines.spark_pins import Pin
+from sqlrs.engines.spark_session import require_settings
+from sqlrs.engines.watch import Outcome, Result, Stop, watched
+from sqlrs.errors import EngineFailed, Interrupted, SqlrsError
+
+if TYPE_CHECKING:
+    from sqlrs.engines.spark import SparkEngine
+
+_NUMBERS = itertools.count(1)
+# A cancelled job ends within a second. What does not is left to itself: nobody waits for it.
+_PATIENCE = 10.0
+
+Identity = tuple[str | None, str]
+
+
+class SparkSnapshot:
+    """Tables held still from their first use on. It must be ended with ``end``, which looks again.
+
+    Statements of one snapshot run one after another.
+    """
+
+    def __init__(self, engine: SparkEngine, timeout: float | None) -> None:
+        self._engine = engine
+        self._session = engine.own.session
+        self._timeout = timeout
+        self._pins: dict[Identity, Pin] = {}
+        self._group: JobGroup | None = None
+        self._interrupted = threading.Event()
+
+    def scalar(self, statement: exp.Expression) -> int:
+        """Run a statement that yields one integer."""
+        return one_integer(self.rows(statement))
+
+    def rows(self, statement: exp.Expression) -> list[Row]:
+        """Run a statement and fetch all its rows."""
+        tree = spark_tree(statement)
+        if not isinstance(tree, exp.Query):
+            raise EngineFailed("only queries are run")
+        common = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
+        for table in list(tree.find_all(exp.Table)):
+            if table.args.get("db") or table.name.lower() not in common:
+                self._read_pinned(table)
+        return self.run(tree)
+
+    def run(self, tree: exp.Expr) -> list[Row]:
+        """Run a tree that is Spark's already, and fetch all its rows."""
+        text = spark_text(tree)
+        return self._watched(lambda: fetched(self._session.sql(text)))
+
+    def catalog(self) -> Catalog:
+        """The catalog as it is now."""
+        return self._watched(self._engine.read_catalog)
+
+    def routines(self, names: Collection[str]) -> tuple[Routine, ...]:
+        """Spark says nothing of what a function depends on, so there are none to vouch for."""
+        return ()
+
+    def interrupt(self) -> None:
+        """Stop the running statement and every later one."""
+        self._interrupted.set()
+        if self._group is not None:
+            self._group.cancel()
+
+    def tasks(self) -> tuple[int, int]:
+        """How many tasks of the running statement have ended, and how many are known."""
+        return (0, 0) if self._group is None else self._group.tasks()
+
+    def verify(self) -> None:
+        """Fail unless the settings and all files are what they were when they were first read."""
+        self._watched(self._verify)
+
+    def end(self) -> None:
+        """Forget the views."""
+        spark_pins.drop(self._session, iter(self._pins.values()))
+
+    def _verify(self) -> bool:
+        require_settings(self._session)
+        for pin in self._pins.values():
+            spark_pins.require_unchanged(pin, self._session, remote=self._engine.own.remote)
+        return True
+
+    def _read_pinned(self, table: exp.Table) -> None:
+        """Let the statement read the view of a table in the table's place."""
+        schema = table.args.get("db")
+        known = self._engine.table(schema.name if schema is not None else None, table.name)
+        pin = self._pins.get(known.identity)
+        if pin is None:
+            pin = self._watched(lambda: self._pinned(known))
+            self._pins[known.identity] = pin
+        alias = table.args.get("alias") or exp.TableAlias(this=table.this.copy())
+        table.set("this", exp.to_identifier(pin.view))
+        table.set("db", None)
+        table.set("alias", alias)
+
+    def _pinned(self, table: Table) -> Pin:
+        remote, source = self._engine.own.remote, self._engine.source(table.identity)
+        view = f"sqlrs_view_{next(_NUMBERS)}"
+        if isinstance(source, FileTable):
+            stored = source.stored(self._session)
+            states = spark_pins.states_of(stored, self._session, remote=remote)
+            spark_pins.require_files(states)
+            frame = self._engine.loaded(source, stored, states)
+        else:
+            if table.schema is not None:
+                self._session.catalog.refreshTable(source)
+            stored = frame = self._session.table(source)
+            self._engine.require_fixed(frame, table)
+            states = spark_pins.states_of(stored, self._session, remote=remote)
+        spark_pins.require_columns(frame, table.columns)
+        frame.createOrReplaceTempView(view)
+        return Pin(view, stored, states)
+
+    def _watched(self, call: Callable[[], Result]) -> Result:
+        if self._interrupted.is_set():
+            raise Interrupted("the work was stopped")
+        group = self._group = JobGroup(self._engine.own)
+
+        def marked() -> Result:
+            group.enter()
+            return call()
+
+        outcome = watched(marked, group.cancel, timeout=self._timeout, patience=_PATIENCE)
+        if outcome.result is None:
+            raise self._failure(outcome)
+        return outcome.result
+
+    def _failure(self, outcome: Outcome[Any]) -> SqlrsError:
+        """The error to raise. Spark's text may hold values of the data, so it stays out."""
+        if outcome.stopped is Stop.INTERRUPT or self._interrupted.is_set():
+            self._interrupted.set()
+            return Interrupted("the work was stopped")
+        if outcome.stopped is Stop.TIMEOUT:
+            return EngineFailed("a statement ran longer than the time limit", code="timeout")
+        error = outcome.error
+        if isinstance(error, SqlrsError):
+            return error
+        return told(error)
