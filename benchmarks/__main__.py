@@ -17,6 +17,7 @@ BENCHMARKS = {
     "persons": [],
     "relational": [],
     "scale": [],
+    "peers": [],
 }
 
 
