@@ -18,6 +18,7 @@ BENCHMARKS = {
     "relational": [],
     "scale": [],
     "spark": [],
+    "peers": [],
 }
 
 

@@ -1,78 +1,67 @@
-"""SmartNoise SQL over pandas; run by benchmarks/peers.py in an environment of its own."""
+"""SmartNoise SQL over pandas."""
 
-import json
-import sys
-import time
+from functools import partial
 
 import pandas
+from peer_frame import SEGMENT, STATUSES, ask, bounds, discrete_laplace, epsilon, folder, refuse
 from snsql import Privacy, from_connection
 
-folder, runs, epsilon = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
-orders = pandas.read_parquet(f"{folder}/orders.parquet")
-customer = pandas.read_parquet(f"{folder}/customer.parquet")
-orders["o_totalprice"] = orders["o_totalprice"].astype(float)
-orders["o_year"] = pandas.to_datetime(orders["o_orderdate"]).dt.year
-building = orders.merge(
-    customer[customer["c_mktsegment"] == "BUILDING"], left_on="o_custkey", right_on="c_custkey"
-)
+ORDER = {"o_orderkey": {"type": "int", "private_id": True}}
+CUSTOMER = {"o_custkey": {"type": "int", "private_id": True}}
 
 
-def reader(frame, columns, **table):
-    meta = {"": {"s": {"t": {**table, "rows": 150000, **columns}}}}
-    return from_connection(
-        frame,
-        privacy=Privacy(epsilon=epsilon, delta=1e-9),
-        metadata={"s": meta[""]} if False else meta,
-    )
+def read(name, columns):
+    return pandas.read_parquet(f"{folder}/{name}.parquet", columns=columns)
 
 
-KEY = {"o_orderkey": {"type": "int", "private_id": True}}
-PERSON = {"o_custkey": {"type": "int", "private_id": True}}
-BY_ROW = {"row_privacy": False, "max_ids": 1, "censor_dims": False}
-BY_PERSON = {"row_privacy": False, "max_ids": 20, "censor_dims": False}
+def answered(frame, columns, max_ids, sql):
+    table = {"row_privacy": False, "max_ids": max_ids, "censor_dims": False, "rows": 1_000_000}
+    meta = {"": {"s": {"t": {**table, **columns}}}}
+    privacy = Privacy(epsilon=epsilon, delta=1e-9)
+    return from_connection(frame, privacy=privacy, metadata=meta).execute(sql)[1:]
 
 
 def t1():
-    got = reader(orders[["o_orderkey", "o_year"]], {**KEY, "o_year": {"type": "int"}}, **BY_ROW)
-    return [got.execute("SELECT COUNT(*) AS n FROM s.t WHERE o_year = 1995")[1][0]]
+    orders = read("orders", ["o_orderkey", "o_orderdate"])
+    orders["o_year"] = pandas.to_datetime(orders.pop("o_orderdate")).dt.year
+    columns = {**ORDER, "o_year": {"type": "int"}}
+    sql = "SELECT COUNT(*) AS n FROM s.t WHERE o_year = 1995"
+    return answered(orders, columns, 1, sql)[0]
 
 
 def t2():
-    columns = {**KEY, "o_orderstatus": {"type": "string"}}
-    got = reader(orders[["o_orderkey", "o_orderstatus"]], columns, **BY_ROW)
-    rows = got.execute("SELECT o_orderstatus, COUNT(*) AS n FROM s.t GROUP BY o_orderstatus")
-    found = dict(rows[1:])
-    return [found[one] for one in ("F", "O", "P")]
+    columns = {**ORDER, "o_orderstatus": {"type": "string"}}
+    sql = "SELECT o_orderstatus, COUNT(*) AS n FROM s.t GROUP BY o_orderstatus"
+    orders = read("orders", ["o_orderkey", "o_orderstatus"])
+    found = dict(answered(orders, columns, 1, sql))
+    return [found[one] for one in STATUSES]
 
 
-def t3():
-    got = reader(building[["o_custkey"]], PERSON, **BY_PERSON)
-    return [got.execute("SELECT COUNT(*) AS n FROM s.t")[1][0]]
+def t3(orders):
+    customer = read("customer", ["c_custkey", "c_mktsegment"])
+    segment = customer[customer["c_mktsegment"] == SEGMENT]
+    joined = read("orders", ["o_custkey"]).merge(segment, left_on="o_custkey", right_on="c_custkey")
+    return answered(joined[["o_custkey"]], CUSTOMER, orders, "SELECT COUNT(*) AS n FROM s.t")[0]
 
 
-def t5():
-    price = {"o_totalprice": {"type": "float", "lower": 0.0, "upper": 600000.0}}
-    got = reader(orders[["o_custkey", "o_totalprice"]], {**PERSON, **price}, **BY_PERSON)
-    return [got.execute("SELECT SUM(o_totalprice) AS n FROM s.t")[1][0]]
+def t5(orders, price):
+    frame = read("orders", ["o_custkey", "o_totalprice"])
+    frame["o_totalprice"] = frame["o_totalprice"].astype(float)
+    columns = {**CUSTOMER, "o_totalprice": {"type": "float", "lower": 0.0, "upper": float(price)}}
+    return answered(frame, columns, orders, "SELECT SUM(o_totalprice) AS n FROM s.t")[0]
 
 
-SUPPLIED = {
-    "T1": "an id of each row, its type",
-    "T2": "an id of each row; groups come from the data (delta)",
-    "T3": "the join done before; at most 20 orders of a customer",
-    "T5": "at most 20 orders of a customer, prices up to 600,000",
-}
-for task, ask in {"T1": t1, "T2": t2, "T3": t3, "T5": t5}.items():
-    try:
-        for _ in range(runs):
-            start = time.perf_counter()
-            answer = [float(one) for one in ask()]
-            seconds = time.perf_counter() - start
-            print(
-                json.dumps(
-                    {"task": task, "answer": answer, "seconds": seconds, "supplied": SUPPLIED[task]}
-                )
-            )
-    except Exception as error:
-        print(json.dumps({"task": task, "refused": f"{type(error).__name__}: {error}"[:200]}))
-print(json.dumps({"task": "T4", "refused": "JOIN is refused"}))
+ask("T1", t1, "an id of each row, its type; the year as a column", discrete_laplace(1 / epsilon))
+ask(
+    "T2",
+    t2,
+    "an id of each row; groups come from the data (delta)",
+    discrete_laplace(1 / epsilon),
+)
+for name, (orders, price) in bounds.items():
+    limit = f"at most {orders} orders of a customer"
+    law = discrete_laplace(orders / epsilon)
+    ask("T3", partial(t3, orders), f"the join done before; {limit}", law, name)
+    ask("T5", partial(t5, orders, price), f"{limit}, prices up to {price:,}", None, name)
+refuse("T4", "JOIN is refused")
+refuse("T4 triangles", "JOIN is refused")

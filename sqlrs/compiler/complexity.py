@@ -89,9 +89,14 @@ def parse_tokens(tokens: Sequence[Token], text: str, dialect: str) -> list[exp.E
 
 def parse_text(text: str, dialect: str) -> list[exp.Expr]:
     """The statements of a text, read within the limits."""
+    return parse_tokens(tokens_of(text, dialect), text, dialect)
+
+
+def tokens_of(text: str, dialect: str) -> list[Token]:
+    """The words of a text that is not too long."""
     if len(text) > MAX_CHARACTERS:
         raise TooComplex
-    return parse_tokens(Dialect.get_or_raise(dialect).tokenize(text), text, dialect)
+    return Dialect.get_or_raise(dialect).tokenize(text)
 
 
 @cache

@@ -29,6 +29,7 @@ _STATEMENT_WORDS = WORDS | {"except", "intersect"}
 _VALUES = frozenset({TokenType.STRING, TokenType.NUMBER, TokenType.IDENTIFIER})
 # Further words of types: TIMESTAMP WITH TIME ZONE.
 _TYPE_WORDS = frozenset({"time", "zone", "without"})
+_ZONE_WORDS = frozenset({"at", "time", "zone", "at_time_zone"})
 _SYMBOLS = frozenset("( ) [ ] , . ; * + - / % = <> != < > <= >= || :: ~~".split())  # noqa: SIM905
 
 
@@ -42,6 +43,9 @@ def check_coverage(
     tokens = [token for token in source.tokens if end is None or token.start < end]
     nodes = list(tree.walk())
     words = _WORDS | _STATEMENT_WORDS | _calls(nodes) if statement else _WORDS
+    if any(isinstance(node, exp.AtTimeZone) for node in nodes):
+        # The grammar refuses it by its name.
+        words |= _ZONE_WORDS
     claimed = {node.meta["start"] for node in nodes if "start" in node.meta}
     units = {node.name.lower() for node in nodes if isinstance(node, exp.Var)}
     has_types = any(isinstance(node, exp.DataType) for node in nodes)

@@ -14,7 +14,7 @@ from sqlglot.tokenizer_core import TokenType
 from sqlrs.catalog import Catalog
 from sqlrs.compiler.function_parameters import is_parameter
 from sqlrs.compiler.functions import FUNCTIONS, SPECIAL_FORMS, VOLATILE_NAMES, VOLATILE_NODES
-from sqlrs.compiler.hints import instead_of, instead_of_join
+from sqlrs.compiler.hints import instead_of, instead_of_call, instead_of_join
 from sqlrs.compiler.literals import is_invalid, is_literal
 from sqlrs.compiler.source import Source
 from sqlrs.dialects import dialect_named
@@ -231,7 +231,7 @@ def _check_node(node: exp.Expr, source: Source, catalog: Catalog) -> None:
     for refused, code in _REFUSED_NODES.items():
         if isinstance(node, refused):
             raise source.refusal(code, node, hint=instead_of(node))
-    raise source.refusal("unsupported", node)
+    raise source.refusal("unsupported", node, hint=instead_of(node))
 
 
 def _refused_call(name: str, node: exp.Expr, source: Source, catalog: Catalog) -> QueryRefused:
@@ -245,7 +245,8 @@ def _refused_call(name: str, node: exp.Expr, source: Source, catalog: Catalog) -
     else:
         reason = "is not known to be free of side effects"
     shown = f"the function {name}" if name else "the function"
-    return source.refusal("unknown_function", node, f"{shown} {reason}")
+    hint = None if listed else instead_of_call(name)
+    return source.refusal("unknown_function", node, f"{shown} {reason}", hint)
 
 
 def _called(node: exp.Expr, source: Source) -> str:

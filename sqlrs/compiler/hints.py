@@ -49,7 +49,22 @@ def instead_of(node: exp.Expr) -> str | None:
             return "write column IN (SELECT …), joined to the rest by AND"
         case exp.Pow():
             return "write power(x, y)"
+        case exp.AtTimeZone():
+            return "the owner can offer a view whose column has the moment in this zone"
     return None
+
+
+_CALLS = {
+    "to_char": "as a key write to_char(x, 'YYYY-MM'), or YYYY, YYYY-MM-DD, MM, DD; in a condition "
+    "compare the day itself: x >= DATE '2024-01-01' AND x < DATE '2024-02-01'",
+    "strftime": "group by date_trunc('month', x), or by extract(year FROM x)",
+    "age": "compare the day itself: x < DATE '2006-01-01'",
+}
+
+
+def instead_of_call(name: str) -> str | None:
+    """What to write instead of a function of dates that is not on the list."""
+    return _CALLS.get(name)
 
 
 def _compared(subquery: exp.Expr | None) -> bool:

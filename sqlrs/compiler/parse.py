@@ -10,6 +10,7 @@ from sqlrs.compiler.complexity import parse_tokens, span_of
 from sqlrs.compiler.function_parameters import with_types
 from sqlrs.compiler.hints import instead_of
 from sqlrs.compiler.source import Source, end_of
+from sqlrs.compiler.tool_forms import with_known_forms
 from sqlrs.dialects import dialect_named
 from sqlrs.effort import TOO_MANY_STEPS, TooComplex
 from sqlrs.errors import Span
@@ -58,7 +59,7 @@ def _statement(source: Source) -> exp.Expr:
         raise source.refusal("several_statements", _second_statement(source))
     if not found:
         raise source.refusal("empty_query")
-    tree = dialect_named(source.dialect).as_read(found[0])
+    tree = dialect_named(source.dialect).as_read(with_known_forms(found[0], source.tokens))
     with_types(tree, source)
     return tree
 

@@ -47,6 +47,15 @@ class ExposedColumn:
 
 
 @dataclass(frozen=True)
+class ExposedReference:
+    """A foreign key: these columns hold those of a row of another table, (schema, name)."""
+
+    columns: tuple[str, ...]
+    table: tuple[str, str]
+    key: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class ExposedTable:
     """A table as analysts see it."""
 
@@ -55,6 +64,7 @@ class ExposedTable:
     keys: tuple[tuple[str, ...], ...] = ()
     schema: str = "public"
     public: bool = False
+    references: tuple[ExposedReference, ...] = ()
 
 
 @dataclass(frozen=True)

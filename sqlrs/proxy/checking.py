@@ -12,8 +12,9 @@ from sqlrs.catalog import Catalog
 from sqlrs.compiled import Compiled, CompiledStatement, compiled_text
 from sqlrs.compiler.afterwards import Afterwards
 from sqlrs.compiler.bars import HIGH, LOW, with_error_bars
-from sqlrs.compiler.complexity import parse_text
+from sqlrs.compiler.complexity import parse_tokens, tokens_of
 from sqlrs.compiler.simplify import Contradiction
+from sqlrs.compiler.tool_forms import with_known_forms
 from sqlrs.compiler.understand import read_select
 from sqlrs.dialects import dialect_named
 from sqlrs.effort import TooComplex, bounded
@@ -89,7 +90,7 @@ def in_clients_order(sql: str, dialect: str) -> str:
     """A text that passed ``check_dialect``, each ORDER BY with NULLs where PostgreSQL puts them."""
     if dialect_named(dialect).read_by_clients:
         return sql
-    (meant,), (tree,) = parse_text(sql, "postgres"), parse_text(sql, dialect)
+    (meant,), (tree,) = _parsed(sql, "postgres"), _parsed(sql, dialect)
     pairs = list(zip(meant.find_all(exp.Ordered), tree.find_all(exp.Ordered), strict=True))
     places = [tuple(bool(one.args.get("nulls_first")) for one in pair) for pair in pairs]
     if all(first == second for first, second in places):
@@ -105,13 +106,18 @@ def afterwards(sql: str, catalog: Catalog) -> Afterwards:
         return read_select(sql, catalog).after
 
 
+def _parsed(sql: str, dialect: str) -> list[exp.Expr]:
+    tokens = tokens_of(sql, dialect)
+    return [with_known_forms(tree, tokens) for tree in parse_tokens(tokens, sql, dialect)]
+
+
 def _as_read(sql: str, dialect: str) -> list[exp.Expr]:
     """The trees, but for what is no difference.
 
     Where ORDER BY puts NULLs is left out: it is written into the text before it is answered. The
     parser has two names for one type where the other dialects that it knows have two types.
     """
-    trees = parse_text(sql, dialect)
+    trees = _parsed(sql, dialect)
     for tree in trees:
         for ordered in tree.find_all(exp.Ordered):
             ordered.set("nulls_first", None)

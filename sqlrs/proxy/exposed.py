@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
@@ -12,6 +13,7 @@ from sqlrs.dialects import dialect_named
 from sqlrs.proxy.backend import (
     ExposedColumn,
     ExposedFunction,
+    ExposedReference,
     ExposedSchema,
     ExposedTable,
     ExposedView,
@@ -61,12 +63,13 @@ def exposed_schema(catalog: Catalog) -> ExposedSchema:
     """The schema of a catalog, in its own schemas and search path, without sqlrs's own tables."""
     home = catalog.search_path[0] if catalog.search_path else "public"
     fold = not dialect_named(catalog.dialect).keeps_case
-    tables = (_table(table, home, fold) for table in catalog.tables)
+    tables = [_table(table, home, fold) for table in catalog.tables]
+    tables = _with_shown_references([table for table in tables if table.schema != _OWN_SCHEMA])
     missing = views_without_tables(catalog)
     usable = (view for view in catalog.views if view not in missing)
     views = (_view(view, home, fold, catalog.dialect) for view in usable)
     return ExposedSchema(
-        tuple(table for table in tables if table.schema != _OWN_SCHEMA),
+        tuple(tables),
         tuple(view for view in views if view is not None and view.schema != _OWN_SCHEMA),
         tuple(_name(name, fold) for name in catalog.search_path) or (home,),
         tuple(
@@ -132,7 +135,38 @@ def _table(table: Table, home: str, fold: bool) -> ExposedTable:
         tuple(tuple(_name(column, fold) for column in key) for key in keys),
         _name(table.schema or home, fold),
         public=not table.private,
+        references=tuple(
+            ExposedReference(
+                tuple(_name(column, fold) for column in link.columns),
+                (_name(link.table[0] or home, fold), _name(link.table[1], fold)),
+                tuple(_name(column, fold) for column in link.key),
+            )
+            for link in table.references
+        ),
     )
+
+
+def _with_shown_references(tables: list[ExposedTable]) -> list[ExposedTable]:
+    """Without the foreign keys that the shadow could not have: tools draw joins from the rest."""
+    by_name = {(table.schema, table.name): table for table in tables}
+
+    def shown(table: ExposedTable, link: ExposedReference) -> bool:
+        target = by_name.get(link.table)
+        return (
+            target is not None
+            and set(link.key) in map(set, target.keys)
+            and _types(table, link.columns) == _types(target, link.key)
+        )
+
+    return [
+        replace(table, references=tuple(one for one in table.references if shown(table, one)))
+        for table in tables
+    ]
+
+
+def _types(table: ExposedTable, names: tuple[str, ...]) -> list[str]:
+    by_name = {column.name: column.type for column in table.columns}
+    return [by_name[name] for name in names]
 
 
 def _view(view: View, home: str, fold: bool, dialect: str) -> ExposedView | None:

@@ -15,6 +15,7 @@ import pytest
 
 from tests.proxy.double import EDGES, NOISE
 from tests.proxy.harness import PASSWORD, RunningProxy
+from tests.proxy.jdbc import run_jdbc
 
 COUNT = "SELECT count(*) FROM edge"
 ANSWER = len(EDGES) + NOISE
@@ -361,34 +362,9 @@ def test_node_pg(proxy: RunningProxy, tmp_path: Path) -> None:
     ), done.stderr
 
 
-def _jdbc_jar() -> Path | None:
-    given = os.environ.get("PGJDBC_JAR")
-    candidates = [Path(given)] if given else []
-    candidates += [Path("/usr/share/java/postgresql.jar")]
-    candidates += sorted((Path.home() / ".m2/repository/org/postgresql").glob("postgresql/*/*.jar"))
-    return next((path for path in candidates if path.is_file()), None)
-
-
 @pytest.mark.slow
 def test_pgjdbc(proxy: RunningProxy) -> None:
-    jar, java = _jdbc_jar(), shutil.which("java")
-    if jar is None or java is None:
-        pytest.skip("Java or the PostgreSQL JDBC driver is not installed")
-    done = subprocess.run(
-        [
-            java,
-            "-cp",
-            jar,
-            CLIENTS / "JdbcClient.java",
-            str(proxy.port),
-            PASSWORD,
-            proxy.certificate,
-        ],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    done = run_jdbc("JdbcClient", str(proxy.port), PASSWORD, str(proxy.certificate))
     assert done.stdout.splitlines() == [
         f"simple {ANSWER}",
         "warning true",

@@ -21,6 +21,7 @@ from sqlrs.proxy.config import Epsilons
 from sqlrs.proxy.library import LibraryBackend
 from sqlrs.proxy.policy.written_moments import with_literals
 from tests.proxy.harness import PASSWORD, RunningProxy, running_proxy
+from tests.proxy.jdbc import run_jdbc
 from tests.support.postgres_server import PostgresServer
 
 FIXTURE = Path(__file__).parent / "fixtures" / "reporting.sql"
@@ -84,6 +85,28 @@ def test_each_question_is_answered_as_by_a_plain_server(
                 # A cost of up to 1000 has noise even so.
                 told, shown = (_rounded(rows) for rows in (told, shown))
             assert sorted(shown) == sorted(told), text
+
+
+@pytest.mark.slow
+def test_each_question_and_the_metadata_come_through_jdbc(proxy: RunningProxy) -> None:
+    done = run_jdbc("JdbcReport", str(proxy.port), PASSWORD, str(proxy.certificate), str(FIXTURE))
+    lines = done.stdout.splitlines()
+    looked = [line for line in lines if not line.startswith("asked")]
+    assert looked == [
+        "tables visit ward",
+        "columns id ward_id day seen cost",
+        "key id",
+        "references ward",
+        "referenced visit",
+        "cross ward_id",
+        "row id",
+        "product PostgreSQL",
+        # 2024-01-01 to 2024-01-31 are 31 of 300 days, each with 3 or 4 of 1000 visits.
+        "between 124",
+    ], done.stderr
+    asked = [line for line in lines if line.startswith("asked")]
+    assert len(asked) == 2 * len(QUESTIONS)
+    assert all(line.endswith(" true") for line in asked)
 
 
 def _rounded(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:

@@ -7,7 +7,14 @@ from collections.abc import Iterator
 from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
 
-from sqlrs.proxy.backend import ExposedColumn, ExposedFunction, ExposedSchema, ExposedView
+from sqlrs.proxy.backend import (
+    ExposedColumn,
+    ExposedFunction,
+    ExposedReference,
+    ExposedSchema,
+    ExposedTable,
+    ExposedView,
+)
 from sqlrs.trees.build import table_named
 from sqlrs.trees.identifiers import identifier
 
@@ -26,6 +33,9 @@ def ddl(schema: ExposedSchema) -> Iterator[str]:
         definition = exp.Schema(this=target.copy(), expressions=entries)
         yield exp.Create(kind="TABLE", this=definition).sql(dialect="postgres")
         yield _grant("SELECT", "TABLE", target)
+    for table in schema.tables:
+        for link in table.references:
+            yield _foreign_key(table, link)
     for function in schema.functions:
         yield _function(function)
 
@@ -82,6 +92,17 @@ def _key(columns: tuple[str, ...], *, first: bool) -> exp.Expression:
     if first:
         return exp.PrimaryKey(expressions=names)
     return exp.UniqueColumnConstraint(this=exp.Schema(expressions=names))
+
+
+def _foreign_key(table: ExposedTable, link: ExposedReference) -> str:
+    schema, name = link.table
+    there = exp.Schema(this=table_named(name, schema), expressions=list(map(identifier, link.key)))
+    key = exp.ForeignKey(
+        expressions=list(map(identifier, link.columns)), reference=exp.Reference(this=there)
+    )
+    target = table_named(table.name, table.schema)
+    added = exp.AddConstraint(expressions=[key])
+    return exp.Alter(kind="TABLE", this=target, actions=[added]).sql(dialect="postgres")
 
 
 def _grant(privilege: str, kind: str, target: exp.Table) -> str:

@@ -1,0 +1,84 @@
+"""The frame of a peer's run: what is asked of it, how an answer is timed, what is printed.
+
+Nothing but the standard library: it runs in every peer's own environment.
+"""
+
+import json
+import math
+import os
+import sys
+import time
+from pathlib import Path
+
+given = json.loads(sys.argv[1])
+folder = given["tables"]
+graph = given["graph"]
+epsilon = given["epsilon"]
+# What a person may contribute at most, by how it became known: guessed, or read off the data.
+bounds = given["bounds"]
+# Processes that work for this one and that it did not start.
+servers = set()
+
+STATUSES = ("F", "O", "P")
+SEGMENT = "BUILDING"
+
+
+def laplace(scale):
+    """The standard deviation of Laplace noise."""
+    return math.sqrt(2) * scale
+
+
+def discrete_laplace(scale):
+    """The standard deviation of Laplace noise on the integers: P(k) ~ exp(-|k| / scale)."""
+    ratio = math.exp(-1 / scale)
+    return math.sqrt(2 * ratio) / (1 - ratio)
+
+
+def ask(task, answer, supplied, noise=None, bound=None, wrong=None, runs=None):
+    """Run ``answer`` some times; it opens the files and returns the numbers.
+
+    ``noise`` is the standard deviation of a number where the tool's law is known, ``wrong`` what is
+    wrong with the answer although the tool does not say so.
+    """
+    said = {"task": task, "supplied": supplied, "noise": noise, "bound": bound, "wrong": wrong}
+    try:
+        for _ in range(runs or given["runs"]):
+            start, cores = time.perf_counter(), core_seconds()
+            numbers = [float(one) for one in answer()]
+            seconds, cores = time.perf_counter() - start, core_seconds() - cores
+            _print({**said, "answer": numbers, "seconds": seconds, "core_seconds": cores})
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # a panic of Rust is no Exception
+        refuse(task, f"{type(error).__name__}: {error}", bound)
+
+
+def refuse(task, why, bound=None):
+    """The tool does not answer this one."""
+    _print({"task": task, "refused": " ".join(why.split())[:200], "bound": bound})
+
+
+def core_seconds():
+    """What this process and those that it started have taken of all cores."""
+    ticks, parents = {}, {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            parents[int(entry.name)] = int(fields[1])
+            ticks[int(entry.name)] = int(fields[11]) + int(fields[12])
+    own = {os.getpid(), *servers}
+    spent = sum(used for one, used in ticks.items() if own & set(_ancestry(one, parents)))
+    return spent / os.sysconf("SC_CLK_TCK")
+
+
+def _ancestry(process, parents):
+    while process:
+        yield process
+        process = parents.get(process, 0)
+
+
+def _print(line):
+    print(json.dumps(line), flush=True)
