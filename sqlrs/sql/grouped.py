@@ -167,7 +167,7 @@ def _summed(
     keys = sorted(names)
     totals: list[exp.Expression] = []
     for name, weights in zip(results, sides.weights, strict=True):
-        total = summed(factors_of(weights, tables))
+        total = summed(factors_of(weights, tables), few=True)
         if not keys:
             total = exp.Coalesce(this=total, expressions=[number(0)])
         totals.append(named(total, name))
@@ -199,7 +199,15 @@ def _counted(plan: ByGroup, building: StatementBuilder) -> exp.Select:
     else:
         joined, places = join_of(plan.residual)
         weights = weights_in(plan.residual)
-        rows = grouped_count(joined, places, list(names), plan.residual.output, weights, names)
+        rows = grouped_count(
+            joined,
+            places,
+            list(names),
+            plan.residual.output,
+            weights,
+            names,
+            few=not plan.residual.boundary,
+        )
     if not plan.factors:
         return rows
     name = building.add("per_weight", rows)
