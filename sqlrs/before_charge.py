@@ -5,7 +5,7 @@ Public rows alone are read, and whatever can be refused is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from decimal import Decimal
@@ -20,14 +20,14 @@ from sqlrs.compiled import CompiledStatement
 from sqlrs.compiler.functions import is_declared
 from sqlrs.compiler.statement import domain_tables
 from sqlrs.dialects import dialect_named
-from sqlrs.engines.base import Engine, Row, Snapshot
+from sqlrs.engines.base import Engine, Row, Snapshot, rows_for_good
 from sqlrs.engines.released import ReleasedRelation, get_ready
 from sqlrs.epsilon import shared_evenly
 from sqlrs.errors import StatementFailed
 from sqlrs.ledger.base import add
 from sqlrs.measures import Aggregation, Asked, KeyDomain, Ordinals
 from sqlrs.measuring.drift import unchanged
-from sqlrs.measuring.groups import read_domain
+from sqlrs.measuring.groups import ReadDomains, read_domain
 from sqlrs.mechanisms import CLIPPED, DEFAULT
 from sqlrs.mechanisms.clipped_rows import clipped_rows_mechanism
 from sqlrs.mechanisms.unit_choice import unit_mechanism
@@ -103,7 +103,7 @@ class Groups:
     ) -> Groups:
         """Read them; too many groups are refused.
 
-        ``fixed``: statements that read no table give the same in every snapshot.
+        ``fixed``: no setting of a snapshot changes what a statement gives.
         """
         kept = kept or Kept()
         most = settings.max_groups
@@ -122,11 +122,29 @@ class Groups:
             groups |= dict.fromkeys(one.asked, tuple(groups_of(found)))
         return cls(rows, groups)
 
+    def domains(self, aggregations: Iterable[Aggregation]) -> ReadDomains:
+        """The rows by their domains."""
+        return ReadDomains(
+            found
+            for one in aggregations
+            for found in zip(one.domains, self.rows[one.name], strict=True)
+        )
 
-def _reads_nothing(domain: KeyDomain) -> bool:
-    """Whether a domain is made of constants and built-in functions alone."""
-    calls = any(map(is_declared, cast(exp.Expr, domain.select).walk()))
-    return not calls and not domain_tables(domain)
+
+def _calls_nothing(domain: KeyDomain) -> bool:
+    """Whether a domain is made of tables, constants and built-in functions alone."""
+    # In FROM stand tables and what the compiler writes there, never a function of the owner's.
+    nodes = (one for one in cast(exp.Expr, domain.select).walk() if is_declared(one))
+    return all(isinstance(one.parent, exp.Table) for one in nodes)
+
+
+def _same_for(domain: KeyDomain, snapshot: Snapshot, kept: Kept) -> object | None:
+    """What a domain has the same rows for: every snapshot, those of the same rows, or none."""
+    if not kept.of((domain,), lambda: _calls_nothing(domain), detail="calls nothing"):
+        return None
+    if kept.of((domain,), lambda: bool(domain_tables(domain)), detail="reads a table"):
+        return rows_for_good(snapshot, cast(exp.Expression, domain.select))
+    return domain
 
 
 def _domain_rows(
@@ -138,9 +156,10 @@ def _domain_rows(
         def read() -> tuple[Row, ...]:
             return read_domain(snapshot, domain, most, kept)
 
-        if fixed and kept.of((domain,), lambda: _reads_nothing(domain), detail="reads nothing"):
-            return kept.of((domain,), read, detail=("rows", most))
-        return read()
+        unchanged_by = _same_for(domain, snapshot, kept) if fixed else None
+        if unchanged_by is None:
+            return read()
+        return kept.of((domain, unchanged_by), read, detail=("rows", most))
 
     with suppress(StatementFailed):
         return tuple(map(rows, aggregation.domains))

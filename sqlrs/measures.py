@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 from sqlrs.catalog import ColumnType, Table
 from sqlrs.query import Constant, Query, Term
@@ -73,6 +74,18 @@ class Measure:
         if self.terms and self.per_unit is not None:
             raise ValueError("a measure is a sum of queries or one statement by unit, not both")
 
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        """Looked up many times in a release, and made of all tables and conditions."""
+        return hash((self.terms, self.unit, self.per_unit))
+
+    def __getstate__(self) -> dict[str, object]:
+        # Another process has other hashes.
+        return {name: value for name, value in vars(self).items() if name != "_hash"}
+
     @property
     def is_count(self) -> bool:
         """Whether it counts rows, with signs."""
@@ -93,6 +106,16 @@ class KeyDomain:
     keys: tuple[int, ...]
     select: Hashable
     origin: str
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.keys, self.select, self.origin))
+
+    def __getstate__(self) -> dict[str, object]:
+        return {name: value for name, value in vars(self).items() if name != "_hash"}
 
 
 Asked = tuple[tuple[KeyDomain, ...], Measure]

@@ -145,7 +145,12 @@ def release_table(
         check_constants_by_unit(compiled.by_unit, ready.snapshot, engine.dialect, request.sql)
         source = Opened(ready.snapshot, engine.dialect)
         measurements = Measurements(
-            source, settings.plan, settings.solver_seconds, progress, kept=compiled.kept
+            source,
+            settings.plan,
+            settings.solver_seconds,
+            progress,
+            kept=compiled.kept,
+            domains=groups.domains(compiled.statement.aggregations),
         )
         ticket = None if charge is None else ledger.reserve(charge)
         outcome = _noisy_table(prepared, groups, measurements, compiled, stack.pop_all())

@@ -9,6 +9,7 @@ Where sums need no declared ends, those of the column's type serve, or the large
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -114,7 +115,8 @@ def bounded_column(column: Column, window: Window, numbers: WholeNumbers) -> Bou
         whole = numbers.cast(here)
         if own is None or low > own[0] or high < own[1]:
             whole = _clamped(whole, numbers.literal(low), numbers.literal(high))
-        return BoundedValue(whole, low, high, nulls=nulls)
+        between = _in_64_bits(here, own) if numbers.wide and own is not None else None
+        return BoundedValue(whole, low, high, nulls=nulls, between=between)
     if column.type.family is Family.DECIMAL and scale is not None:
         return _scaled(column, window, int(scale[1]), int(scale[2]), nulls, numbers)
     places = column.type.places
@@ -213,16 +215,46 @@ def _scaled(
     # A product of at most 18 digits is one of machine words, ten times as fast as one of 38.
     # Numbers between the ends may have fewer digits than their type, but a cast takes time, too.
     digits = max(len(str(max(abs(low), abs(high)))), scale + 1)
-    wide: exp.Expr = _clamped(here, end(low), end(high))
     narrow = digits + scale + 1 <= _QUICK_DIGITS
-    if width + scale + 1 > _QUICK_DIGITS:
-        kind = _decimal_type(scale, digits) if narrow else _decimal_type(scale)
-        wide = exp.Cast(this=wide, to=kind)
-    if scale:
-        factor = _decimal_type(0, scale + 1) if narrow else _decimal_type(0)
-        times = exp.Cast(this=_decimal(Fraction(10**scale)), to=factor)
-        wide = exp.Mul(this=wide, expression=times)
-    return BoundedValue(numbers.cast(_rounded(wide)), low, high, unit, nulls, whole=False)
+
+    def between(least: int, most: int) -> exp.Expr:
+        tree: exp.Expr = _clamped(here, end(least), end(most))
+        if width + scale + 1 > _QUICK_DIGITS:
+            kind = _decimal_type(scale, digits) if narrow else _decimal_type(scale)
+            tree = exp.Cast(this=tree, to=kind)
+        if scale:
+            factor = _decimal_type(0, scale + 1) if narrow else _decimal_type(0)
+            times = exp.Cast(this=_decimal(Fraction(10**scale)), to=factor)
+            tree = exp.Mul(this=tree, expression=times)
+        return tree
+
+    return BoundedValue(
+        numbers.cast(_rounded(between(low, high))),
+        low,
+        high,
+        unit,
+        nulls,
+        whole=False,
+        between=between if numbers.wide and narrow else None,
+        decimal=True,
+    )
+
+
+def _in_64_bits(here: exp.Expr, own: tuple[int, int]) -> Callable[[int, int], exp.Expr] | None:
+    """A column of whole numbers of at most 64 bits, held between two ends."""
+    if own[0] < -(2**63) or own[1] >= 2**63:
+        return None
+
+    def between(least: int, most: int) -> exp.Expr:
+        def end(value: int) -> exp.Expr:
+            return exp.Cast(this=_decimal(Fraction(value)), to=exp.DataType.build("bigint"))
+
+        value = exp.Cast(this=here.copy(), to=exp.DataType.build("bigint"))
+        if least <= own[0] and most >= own[1]:
+            return value
+        return _clamped(value, end(least), end(most))
+
+    return between
 
 
 def _decimal_steps(

@@ -6,7 +6,7 @@ leaves that type: the engine's arithmetic cannot fail, whatever the row holds.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import gcd
@@ -32,6 +32,8 @@ class BoundedValue:
 
     ``nulls``: it is NULL exactly where one of these is. ``whole``: SQL gives it an integer type.
     ``constant``: a number that the text gives, never NULL. ``empty``: NULL for every row.
+    ``between``: the same value held between two narrower ends, in a type that is summed in less
+    time than the one that all is computed in; ``decimal`` where that is a decimal type.
     """
 
     tree: exp.Expr
@@ -42,6 +44,8 @@ class BoundedValue:
     whole: bool = True
     constant: bool = False
     empty: bool = False
+    between: Callable[[int, int], exp.Expr] | None = None
+    decimal: bool = False
 
     def __post_init__(self) -> None:
         if self.low > self.high or self.unit <= 0:
@@ -83,6 +87,11 @@ class WholeNumbers:
         self._kind = kind
         self.held = held
 
+    @property
+    def wide(self) -> bool:
+        """Whether it is a type of 128 bits, whose arithmetic takes longer than that of 64."""
+        return self._kind.this is exp.DType.INT128
+
     def cast(self, tree: exp.Expr) -> exp.Expr:
         """The tree in the wide type."""
         return exp.Cast(this=tree, to=self._kind.copy())
@@ -118,7 +127,7 @@ class WholeNumbers:
         if value.empty:
             return value
         tree = exp.Neg(this=exp.Paren(this=value.tree.copy()))
-        return replace(value, tree=tree, low=-value.high, high=-value.low)
+        return replace(value, tree=tree, low=-value.high, high=-value.low, between=None)
 
     def added(self, left: BoundedValue, right: BoundedValue) -> BoundedValue:
         """``left + right``."""
@@ -167,7 +176,7 @@ class WholeNumbers:
             return self.negated(value)
         low = 0 if value.high >= 0 else -value.high
         tree = exp.Abs(this=value.tree.copy())
-        return replace(value, tree=tree, low=low, high=max(-value.low, value.high))
+        return replace(value, tree=tree, low=low, high=max(-value.low, value.high), between=None)
 
     def extreme(
         self, kind: type[exp.Least | exp.Greatest], values: Sequence[BoundedValue]

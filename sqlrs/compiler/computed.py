@@ -15,7 +15,7 @@ from sqlrs.compiler.missing_values import is_missing
 from sqlrs.compiler.weighing import Factor
 from sqlrs.query import Weight
 from sqlrs.trees.naming import free_name
-from sqlrs.trees.totals import MOST_SMALL, SMALL_WEIGHT, WEIGHT
+from sqlrs.trees.totals import DECIMAL_WEIGHT, MOST_SMALL, SMALL_WEIGHT, WEIGHT
 
 # Of a computed key nothing is known but that the engine can group by it.
 _KEY = ColumnType(Family.OTHER, "computed")
@@ -59,6 +59,8 @@ def with_computed(
     weights: dict[str, Weight] = {}
     for factor in factors:
         kind = SMALL_WEIGHT if factor.bound <= MOST_SMALL else WEIGHT
+        if factor.decimal and kind == SMALL_WEIGHT:
+            kind = DECIMAL_WEIGHT
         name = column(factor.alias, "weight", kind, factor.expression, False)
         weights[factor.alias] = Weight(name, factor.bound)
 

@@ -7,7 +7,7 @@ term also holds the tests of what the others read. NULL weighs 0.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
@@ -28,6 +28,8 @@ from sqlrs.compiler.bounded_values import (
 from sqlrs.compiler.flat import FlatQuery
 from sqlrs.compiler.held_products import common_cut
 from sqlrs.compiler.parts_by_table import addends, factors
+from sqlrs.trees.build import number
+from sqlrs.trees.totals import MOST_SMALL
 
 MOST_TERMS = 16
 """The largest number of terms: each of them is a query of its own."""
@@ -35,11 +37,15 @@ MOST_TERMS = 16
 
 @dataclass(frozen=True, eq=False)
 class Factor:
-    """A whole number from 0 to ``bound`` for each row of one occurrence, over bare columns."""
+    """A whole number from 0 to ``bound`` for each row of one occurrence, over bare columns.
+
+    ``decimal``: its type is one with digits behind the point, all of them 0.
+    """
 
     alias: str
     expression: exp.Expr
     bound: int
+    decimal: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -306,6 +312,9 @@ class _Weigher:
 
     def _signed(self, alias: str, value: BoundedValue) -> Iterator[tuple[int, Factor]]:
         """The part above 0 and the part below 0, where there are such values."""
+        if value.between is not None and max(-value.low, value.high) <= MOST_SMALL:
+            yield from _quick(alias, value, value.between)
+            return
         for sign, one in ((1, value), (-1, self._numbers.negated(value))):
             if one.high > 0:
                 tree = one.tree.copy()
@@ -315,3 +324,19 @@ class _Weigher:
                 if one.nulls:
                     tree = exp.Coalesce(this=tree, expressions=[self._numbers.literal(0)])
                 yield sign, Factor(alias, tree, one.high)
+
+
+def _quick(
+    alias: str, value: BoundedValue, between: Callable[[int, int], exp.Expr]
+) -> Iterator[tuple[int, Factor]]:
+    """Both parts in a type that is summed quickly."""
+    parts = []
+    if value.high > 0:
+        parts.append((1, between(max(value.low, 0), value.high), value.high))
+    if value.low < 0:
+        below = between(value.low, min(value.high, 0))
+        parts.append((-1, exp.Neg(this=exp.Paren(this=below)), -value.low))
+    for sign, tree, bound in parts:
+        if value.nulls:
+            tree = exp.Coalesce(this=tree, expressions=[number(0)])
+        yield sign, Factor(alias, tree, bound, value.decimal)

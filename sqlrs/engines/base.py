@@ -204,11 +204,25 @@ class Remembering(Protocol):
 
     learned: dict[str, object] | None
 
+    def scans_files(self, statement: exp.Expression) -> bool:
+        """Whether a statement reads files where they are, which must be looked at each time."""
+        ...
+
 
 def learned(snapshot: Snapshot, what: str, begin: Callable[[], Learned]) -> Learned:
     """What all snapshots of the same rows learn of them under a name; it may be added to."""
     known = snapshot.learned if isinstance(snapshot, Remembering) else None
     return begin() if known is None else cast(Learned, known.setdefault(what, begin()))
+
+
+def rows_for_good(snapshot: Snapshot, *read_by: exp.Expression) -> object | None:
+    """What stands for the rows of a snapshot where no later one can have others, else None.
+
+    Also None where one of the statements reads a file, which must be looked at each time.
+    """
+    if not isinstance(snapshot, Remembering) or any(map(snapshot.scans_files, read_by)):
+        return None
+    return snapshot.learned
 
 
 def verify_keys(

@@ -85,6 +85,10 @@ class DuckDBSnapshot:
         self._files.require_unchanged(files)
         return found
 
+    def scans_files(self, statement: exp.Expression) -> bool:
+        """Whether a statement reads files."""
+        return bool(self._files.read_by(statement))
+
     def begin(self) -> None:
         """Begin the read-only transaction."""
         self.run(template("duckdb/begin.sql"))

@@ -24,7 +24,6 @@ from sqlrs.engines.watch import Outcome, Stop, watched
 from sqlrs.errors import Interrupted, SqlrsError
 from sqlrs.refusals import refusal
 from sqlrs.trees.identifiers import identifier
-from sqlrs.trees.kept import text_of
 
 if TYPE_CHECKING:
     import duckdb
@@ -134,53 +133,60 @@ class Layout:
         """The columns by the name of the relation."""
         return dict(self.relations)
 
-    @cached_property
-    def create(self) -> str:
-        """The text that makes all of them."""
-        texts = []
-        for name, columns in self.relations:
-            kinds = [
-                exp.ColumnDef(this=identifier(one), kind=exp.DataType.build(kind, "duckdb"))
-                for one, kind in columns
-            ]
-            schema = exp.Schema(this=exp.to_table(name), expressions=kinds)
-            texts.append(exp.Create(this=schema, kind="TABLE").sql(dialect="duckdb"))
-        return "; ".join(texts)
+    def text(self, statement: exp.Query) -> str:
+        """The statement with the relations before it, each column a list of texts as a parameter.
 
-    @cached_property
-    def insert(self) -> dict[str, str]:
-        """For each the text that fills it, with a list of texts for each column as parameters.
-
-        All rows in one statement: row by row takes seconds.
+        All of it is one statement: to make tables and to fill them would take longer than it does.
         """
+        known = self._texts.get(id(statement))
+        if known is None:
+            tree = statement.copy()
+            own = tree.args.get("with_")
+            further = own.expressions if own is not None else []
+            recursive = own is not None and own.args.get("recursive")
+            tree.set(
+                "with_", exp.With(expressions=[*self._filled(), *further], recursive=recursive)
+            )
+            known = self._texts[id(statement)] = (statement, tree.sql(dialect="duckdb"))
+        return known[1]
+
+    @cached_property
+    def _texts(self) -> dict[int, tuple[exp.Query, str]]:
+        return {}
+
+    def _filled(self) -> list[exp.CTE]:
+        """Each relation as what its parameters hold; rows of it have the order of the lists."""
         texts = exp.DataType.build("VARCHAR[]", "duckdb")
-        found = {}
+        found = []
         for name, columns in self.relations:
             values = [
-                exp.cast(
-                    exp.Explode(this=exp.cast(exp.Placeholder(), texts)), kind, dialect="duckdb"
+                exp.alias_(
+                    exp.cast(
+                        exp.Explode(this=exp.cast(exp.Placeholder(), texts)), kind, dialect="duckdb"
+                    ),
+                    identifier(one),
                 )
-                for _, kind in columns
+                for one, kind in columns
             ]
-            insert = exp.insert(exp.select(*values), exp.to_table(name))
-            found[name] = insert.sql(dialect="duckdb")
+            alias = exp.TableAlias(this=identifier(name))
+            found.append(exp.CTE(this=exp.select(*values), alias=alias, materialized=True))
         return found
 
 
 class ReleasedDatabase:
-    """A DuckDB for one user at a time, with empty relations.
+    """A DuckDB for one user at a time, with relations that are empty until they are filled.
 
-    All of it is one transaction, which is rolled back in the end: the next user finds nothing. One
-    in which anything failed is not used again.
+    All of it is one transaction, which is rolled back in the end, and what it reads are parameters
+    of its statements: the next user finds nothing. One in which anything failed is not used again.
     """
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
+        self._values: dict[str, list[list[str | None]]] = {}
         self._connection = _AHEAD.take()
         self._clean = self._closed = False
         try:
             self._connection.begin()
-            self._connection.execute(layout.create)
         except BaseException:
             self.close()
             raise
@@ -193,16 +199,19 @@ class ReleasedDatabase:
                 raise ValueError(f"{relation.name} has other columns here")
             if relation.rows:
                 values = [list(map(_text, column)) for column in zip(*relation.rows, strict=True)]
-                self._clean = False
-                self._connection.execute(self.layout.insert[relation.name], values)
-                self._clean = True
+                self._values[relation.name] = values
 
     def run(self, statement: exp.Query) -> Result:
         """The rows of a statement; a refusal where DuckDB cannot run it."""
-        text, connection = text_of(statement, "duckdb"), self._connection
+        text, connection = self.layout.text(statement), self._connection
+        values = [
+            one
+            for name, columns in self.layout.relations
+            for one in self._values.get(name) or [[] for _ in columns]
+        ]
         self._clean = False
         outcome = watched(
-            lambda: connection.execute(text).fetchmany(MOST_ROWS + 1),
+            lambda: connection.execute(text, values).fetchmany(MOST_ROWS + 1),
             connection.interrupt,
             timeout=SECONDS,
         )
@@ -223,6 +232,7 @@ class ReleasedDatabase:
         if self._closed:
             return
         self._closed = True
+        self._values = {}
         with suppress(Exception):
             if self._clean:
                 self._connection.rollback()

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from typing import TypeVar
+
+from sqlglot import exp
 
 from sqlrs.dialects import dialect_named
-from sqlrs.engines.base import Snapshot, integers
+from sqlrs.engines.base import Snapshot, integers, rows_for_good
 from sqlrs.measuring.sampling import SampledTables
 from sqlrs.planning.choose import choose
 from sqlrs.planning.external_plans import DEFAULT_SOLVER_SECONDS, Solved
@@ -20,6 +23,8 @@ from sqlrs.sql.leading_groups import NOT_ENOUGH
 from sqlrs.sql.together import Stepped, batches, together
 from sqlrs.sql.write import statement_of
 from sqlrs.trees.kept import Kept
+
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, repr=False)
@@ -88,19 +93,28 @@ class Evaluator:
 
     def _values(self, batch: ResidualPlan | list[Stepped]) -> list[int]:
         if isinstance(batch, list):
-            found = integers(self.snapshot.rows(together(batch, self.dialect)))
+            statement = self._kept(tuple(batch), lambda: together(batch, self.dialect), "together")
+            found = integers(self.snapshot.rows(statement))
             return [self._settled(plan, n) for plan, n in zip(batch, found, strict=True)]
         return [self._value(batch)]
 
     def _plan(self, residual: Residual) -> ResidualPlan:
-        return choose(
-            residual,
-            self.statistics,
-            how=self.how,
-            solver_seconds=self.solver_seconds,
-            in_turn=True,
-            quick=dialect_named(self.dialect).quick_rows,
-        )
+        def chosen() -> ResidualPlan:
+            return choose(
+                residual,
+                self.statistics,
+                how=self.how,
+                solver_seconds=self.solver_seconds,
+                in_turn=True,
+                quick=dialect_named(self.dialect).quick_rows,
+            )
+
+        return self._kept((residual,), chosen, ("plan", self.how, self.solver_seconds))
+
+    def _kept(self, about: tuple[object, ...], make: Callable[[], Made], what: Hashable) -> Made:
+        """What is made once for the same rows, if they are known to be the same."""
+        fixed = rows_for_good(self.snapshot)
+        return make() if fixed is None else self.kept.of((fixed, *about), make, detail=what)
 
     def _settled(self, plan: ResidualPlan, value: int) -> int:
         """The value, by another plan where the groups that lead were not enough."""
@@ -112,5 +126,8 @@ class Evaluator:
         if isinstance(plan, Solved):
             from sqlrs.measuring.solver import solve
 
-            return solve(plan, self.snapshot.rows(statement_of(plan, self.dialect)))
-        return self._settled(plan, self.snapshot.scalar(statement_of(plan, self.dialect)))
+            return solve(plan, self.snapshot.rows(self._statement(plan)))
+        return self._settled(plan, self.snapshot.scalar(self._statement(plan)))
+
+    def _statement(self, plan: ResidualPlan) -> exp.Select:
+        return self._kept((plan,), lambda: statement_of(plan, self.dialect), "statement")

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from itertools import product
+from operator import add
 
 from sqlglot import exp
 
-from sqlrs.engines.base import Row, Snapshot, integer_rows, integers
+from sqlrs.engines.base import Row, Snapshot, integer_rows, integers, rows_for_good
 from sqlrs.measures import KeyDomain, Ordinals
 from sqlrs.measuring.evaluate import Evaluator
 from sqlrs.planning.by_group import by_group
 from sqlrs.planning.key_joins import joins_by_keys
+from sqlrs.planning.lookups_last import lookups_last
 from sqlrs.query import Term, Variable
 from sqlrs.residuals.residual import Members, Reading, Residual, Residuals
 from sqlrs.sql.grouped import (
@@ -22,6 +24,7 @@ from sqlrs.sql.grouped import (
     grouped_side_by_side,
     grouped_totals,
 )
+from sqlrs.sql.known_groups import Known, as_constants
 from sqlrs.sql.side_by_side import SideBySide
 from sqlrs.trees.kept import Kept
 from sqlrs.values import behave_alike
@@ -55,12 +58,28 @@ def can_measure_by_group(
     )
 
 
+class ReadDomains:
+    """The rows of domains as the snapshot has them that is measured, each by the very domain."""
+
+    def __init__(self, read: Iterable[tuple[KeyDomain, tuple[Row, ...]]] = ()) -> None:
+        self._rows = {id(domain): (domain, rows) for domain, rows in read}
+
+    def of(self, domains: Sequence[KeyDomain]) -> tuple[tuple[Row, ...], ...] | None:
+        """The rows of each; None where some were not read."""
+        found = [self._rows.get(id(domain)) for domain in domains]
+        return tuple(one[1] for one in found if one is not None) if all(found) else None
+
+
 @dataclass(frozen=True)
 class NumberedGroups:
-    """The groups of some keys, each of which belongs to one domain."""
+    """The groups of some keys, each of which belongs to one domain.
+
+    ``rows``: those of each domain, where they are known.
+    """
 
     keys: tuple[Term | None, ...]
     domains: tuple[KeyDomain, ...]
+    rows: tuple[tuple[Row, ...], ...] | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if sorted(k for domain in self.domains for k in domain.keys) != [*range(len(self.keys))]:
@@ -75,8 +94,15 @@ class NumberedGroups:
         """Every group there is, with rows in it or without."""
         if not self.domains:
             return [()]
+        if self.rows is not None:
+            return list(product(*(range(len(own)) for own in self.rows)))
         sizes = integers(evaluator.snapshot.rows(domain_sizes(self.domains)))
         return list(product(*map(range, sizes)))
+
+    @property
+    def known(self) -> Known | None:
+        """The rows of the domains, where constants can stand for them."""
+        return None if self.rows is None else as_constants(self.keys, self.domains, self.rows)
 
     def divide(self, part: Residual) -> bool:
         """Whether the rows of a part belong to one group each."""
@@ -84,37 +110,54 @@ class NumberedGroups:
 
     def totals(self, whole: Residual, evaluator: Evaluator) -> dict[Ordinals, int]:
         """The value of a whole query in each group in which it is not 0."""
-        how, statistics = evaluator.how, None
-        if how == "auto" and joins_by_keys(whole.query):
-            # An engine's own plan of such a join is as good as any.
+        how, statistics, known = evaluator.how, None, self.known
+        fixed = rows_for_good(evaluator.snapshot)
+        if how == "auto" and fixed is None and joins_by_keys(whole.query):
+            # To read sizes would take as long as any plan of such a join could save.
             how = "plain"
         else:
             statistics = evaluator.statistics
 
         def written() -> exp.Select:
-            plan = by_group(whole, self.variables, statistics, how=how)
-            return grouped_totals(plan, self.keys, self.domains, evaluator.dialect)
+            plan = None
+            if how == "auto" and statistics is not None and joins_by_keys(whole.query):
+                plan = lookups_last(whole, self.variables, statistics, self._sizes())
+            plan = plan or by_group(whole, self.variables, statistics, how=how)
+            return grouped_totals(plan, self.keys, self.domains, evaluator.dialect, known)
 
-        if statistics is not None:
+        if statistics is not None and fixed is None:
             # Other sizes may have another plan.
-            return _numbers(written(), evaluator)
-        about = (whole, self.keys, *self.domains)
-        return _numbers(evaluator.kept.of(about, written, detail=how), evaluator)
+            return _numbers(written(), evaluator, add)
+        about = (whole, self.keys, fixed, *self.domains)
+        return _numbers(evaluator.kept.of(about, written, detail=(how, known)), evaluator, add)
+
+    def _sizes(self) -> dict[Variable, int]:
+        """How many values of a key are in its domain, where that is known."""
+        return {
+            key: len(rows)
+            for domain, rows in zip(self.domains, self.rows or (), strict=False)
+            for key in (self.keys[place] for place in domain.keys)
+            if isinstance(key, Variable)
+        }
 
     def totals_side_by_side(
         self, sides: SideBySide, evaluator: Evaluator
     ) -> list[dict[Ordinals, int]]:
         """The same for each of several queries, by one statement."""
 
+        known = self.known
+
         def written() -> exp.Select:
             whole = Residuals(sides.query, Reading()).of(sides.query.everything)
-            return grouped_side_by_side(sides, whole, self.keys, self.domains, evaluator.dialect)
+            return grouped_side_by_side(
+                sides, whole, self.keys, self.domains, evaluator.dialect, known
+            )
 
-        statement = evaluator.kept.of((sides, self.keys, *self.domains), written)
+        statement = evaluator.kept.of((sides, self.keys, *self.domains), written, detail=known)
         rows = integer_rows(evaluator.snapshot.rows(statement))
         size = len(self.domains)
         return [
-            {tuple(row[:size]): row[size + place] for row in rows if row[size + place] != 0}
+            _by_group(((*row[:size], row[size + place]) for row in rows), add)
             for place in range(len(sides.weights))
         ]
 
@@ -122,13 +165,28 @@ class NumberedGroups:
         """T_E of a part on the rows of each group in which it is not 0."""
         plan = by_group(part, self.variables, evaluator.statistics, how=evaluator.how)
         return _numbers(
-            grouped_largest(plan, self.keys, self.domains, evaluator.dialect), evaluator
+            grouped_largest(plan, self.keys, self.domains, evaluator.dialect, self.known),
+            evaluator,
+            max,
         )
 
 
-def _numbers(statement: exp.Select, evaluator: Evaluator) -> dict[Ordinals, int]:
-    rows = integer_rows(evaluator.snapshot.rows(statement))
-    return {tuple(ordinals): number for *ordinals, number in rows if number != 0}
+_Together = Callable[[int, int], int]
+
+
+def _numbers(
+    statement: exp.Select, evaluator: Evaluator, together: _Together
+) -> dict[Ordinals, int]:
+    return _by_group(integer_rows(evaluator.snapshot.rows(statement)), together)
+
+
+def _by_group(rows: Iterable[Sequence[int]], together: _Together) -> dict[Ordinals, int]:
+    """The numbers that are not 0; ``together`` makes one of two that belong to one group."""
+    found: dict[Ordinals, int] = {}
+    for *ordinals, number in rows:
+        group = tuple(ordinals)
+        found[group] = together(found[group], number) if group in found else number
+    return {group: number for group, number in found.items() if number != 0}
 
 
 def _variables(keys: Iterable[Term | None]) -> frozenset[Variable]:

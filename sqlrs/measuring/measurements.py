@@ -9,7 +9,7 @@ from fractions import Fraction
 from functools import cache
 from typing import TYPE_CHECKING
 
-from sqlrs.engines.base import Measurable, Opened, Snapshot
+from sqlrs.engines.base import Measurable, Opened, Row, Snapshot
 from sqlrs.errors import EngineFailed
 from sqlrs.measures import (
     Contributions,
@@ -33,6 +33,7 @@ from sqlrs.trees.kept import Kept
 
 if TYPE_CHECKING:
     # A single count does without groups and units.
+    from sqlrs.measuring.groups import ReadDomains
     from sqlrs.measuring.read_totals import ReadTotals
 
 Fold = Callable[[Values], Fraction]
@@ -51,6 +52,7 @@ class Measurements:
     read: dict[int, ReadTotals] = field(default_factory=dict, compare=False, repr=False)
     kept: Kept = field(default_factory=Kept, compare=False, repr=False)
     beside: SumsBesideCounts = field(default_factory=SumsBesideCounts, compare=False, repr=False)
+    domains: ReadDomains | None = field(default=None, compare=False, repr=False)
 
     def count(self, residuals: Residuals) -> int:
         """The true count alone."""
@@ -88,7 +90,7 @@ class Measurements:
             return read.numbers
         from sqlrs.measuring.groups import NumberedGroups
 
-        groups = NumberedGroups(signed.keys, tuple(domains))
+        groups = NumberedGroups(signed.keys, tuple(domains), self._rows_of(domains))
         whole = residuals.of(residuals.query.everything)
         with self._evaluator(residuals) as evaluator:
             self._hear(1, 1, whole)
@@ -113,7 +115,7 @@ class Measurements:
                 evaluator = Evaluator(
                     snapshot, together.sides.query, self.source.dialect, kept=self.kept
                 )
-                for one in together.read(evaluator):
+                for one in together.read(evaluator, self._rows_of(together.domains)):
                     self.read[id(one.signed)] = one
 
     def values_by_group(
@@ -133,7 +135,7 @@ class Measurements:
         sets = tuple(wanted)
         if not can_measure_by_group(residuals, sets, keys):
             raise ValueError("a residual cannot be measured by groups")
-        groups = NumberedGroups(keys, tuple(domains))
+        groups = NumberedGroups(keys, tuple(domains), self._rows_of(domains))
         parts = residuals.undecided(sets)
         with self._evaluator(residuals) as evaluator:
             found: dict[Ordinals, _Known] = {group: {} for group in groups.all(evaluator)}
@@ -214,6 +216,9 @@ class Measurements:
             self.kept,
             alone,
         )
+
+    def _rows_of(self, domains: Sequence[KeyDomain]) -> tuple[tuple[Row, ...], ...] | None:
+        return None if self.domains is None else self.domains.of(domains)
 
     def _hear(self, position: int, number: int, part: Residual) -> None:
         if self.progress is not None:

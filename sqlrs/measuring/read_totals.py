@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from sqlrs.engines.base import Row
 from sqlrs.measures import KeyDomain, Ordinals, Signed
 from sqlrs.measuring.evaluate import Evaluator
 from sqlrs.measuring.groups import NumberedGroups
@@ -44,9 +45,11 @@ class Together:
     domains: tuple[KeyDomain, ...]
     sides: SideBySide
 
-    def read(self, evaluator: Evaluator) -> list[ReadTotals]:
-        """Run the statement."""
-        groups = NumberedGroups(self.queries[0].keys, self.domains)
+    def read(
+        self, evaluator: Evaluator, rows: tuple[tuple[Row, ...], ...] | None
+    ) -> list[ReadTotals]:
+        """Run the statement; ``rows`` are those of the domains, where they are known."""
+        groups = NumberedGroups(self.queries[0].keys, self.domains, rows)
         found = groups.totals_side_by_side(self.sides, evaluator)
         return [
             ReadTotals(signed, self.domains, numbers)

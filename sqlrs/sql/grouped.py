@@ -17,6 +17,7 @@ from sqlrs.planning.plan import table_names
 from sqlrs.query import Term, Variable
 from sqlrs.residuals.residual import Residual
 from sqlrs.sql.factorised import StatementBuilder
+from sqlrs.sql.known_groups import Known, located_in_constants
 from sqlrs.sql.locating import (
     ORDINAL,
     Locator,
@@ -45,24 +46,33 @@ from sqlrs.trees.totals import product, summed
 
 
 def grouped_totals(
-    plan: ByGroup, keys: Sequence[Term | None], domains: Sequence[KeyDomain], dialect: str
+    plan: ByGroup,
+    keys: Sequence[Term | None],
+    domains: Sequence[KeyDomain],
+    dialect: str,
+    known: Known | None = None,
 ) -> exp.Select:
     """Rows (ordinals…, number) of all groups with a result: the value of the whole query in each.
 
-    Without a domain it is one number.
+    Without a domain it is one number. ``known``: the rows of the domains where they are written
+    into the statement.
     """
     building = _building(plan.residual, domains, dialect)
     rows, names = counts_per_key(plan, building)
-    return _by_ordinals(plan, building, rows, names, [RESULTS], keys, domains, exp.Sum)
+    return _by_ordinals(plan, building, rows, names, [RESULTS], keys, domains, known, exp.Sum)
 
 
 def grouped_largest(
-    plan: ByGroup, keys: Sequence[Term | None], domains: Sequence[KeyDomain], dialect: str
+    plan: ByGroup,
+    keys: Sequence[Term | None],
+    domains: Sequence[KeyDomain],
+    dialect: str,
+    known: Known | None = None,
 ) -> exp.Select:
     """Rows (ordinals…, number) of all groups with a result: the largest count over the boundary."""
     building = _building(plan.residual, domains, dialect)
     rows, names = counts_per_key(plan, building)
-    return _by_ordinals(plan, building, rows, names, [RESULTS], keys, domains, exp.Max)
+    return _by_ordinals(plan, building, rows, names, [RESULTS], keys, domains, known, exp.Max)
 
 
 def grouped_side_by_side(
@@ -71,6 +81,7 @@ def grouped_side_by_side(
     keys: Sequence[Term | None],
     domains: Sequence[KeyDomain],
     dialect: str,
+    known: Known | None = None,
 ) -> exp.Select:
     """Rows (ordinals…, a number for each query) of all groups with a result.
 
@@ -82,7 +93,7 @@ def grouped_side_by_side(
     taken = set(names.values())
     results = [free_name(RESULTS, taken) for _ in sides.weights]
     rows = building.add("per_key", _summed(sides, whole, names, results))
-    return _by_ordinals(plan, building, rows, names, results, keys, domains, exp.Sum)
+    return _by_ordinals(plan, building, rows, names, results, keys, domains, known, exp.Sum)
 
 
 def domain_rows(domain: KeyDomain, most: int) -> exp.Select:
@@ -126,12 +137,15 @@ def _by_ordinals(
     results: Sequence[str],
     keys: Sequence[Term | None],
     domains: Sequence[KeyDomain],
+    known: Known | None,
     joined: type[exp.Sum] | type[exp.Max],
 ) -> exp.Select:
     """The statement; ``joined`` makes one number of those that belong to one group."""
     if not domains:
         only = (column(name, rows) for name in results)
         return building.finished(select_from(table_named(rows), *only))
+    if known is not None:
+        return located_in_constants(building, rows, names, results, keys, domains, known)
     columns = [*names.values(), *results]
     taken = set(columns)
     places = key_places(keys, names, plan.residual.query)
@@ -153,7 +167,7 @@ def _summed(
     keys = sorted(names)
     totals: list[exp.Expression] = []
     for name, weights in zip(results, sides.weights, strict=True):
-        total = summed(factors_of(weights, tables))
+        total = summed(factors_of(weights, tables), few=True)
         if not keys:
             total = exp.Coalesce(this=total, expressions=[number(0)])
         totals.append(named(total, name))
@@ -185,7 +199,15 @@ def _counted(plan: ByGroup, building: StatementBuilder) -> exp.Select:
     else:
         joined, places = join_of(plan.residual)
         weights = weights_in(plan.residual)
-        rows = grouped_count(joined, places, list(names), plan.residual.output, weights, names)
+        rows = grouped_count(
+            joined,
+            places,
+            list(names),
+            plan.residual.output,
+            weights,
+            names,
+            few=not plan.residual.boundary,
+        )
     if not plan.factors:
         return rows
     name = building.add("per_weight", rows)

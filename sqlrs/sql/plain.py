@@ -27,7 +27,7 @@ from sqlrs.trees.constants import literal
 from sqlrs.trees.identifiers import again, column
 from sqlrs.trees.naming import RESULTS
 from sqlrs.trees.predicates import Places, filter_condition, predicate_condition
-from sqlrs.trees.totals import row_weights, summed
+from sqlrs.trees.totals import row_weights, summand, summed, whole
 
 
 def plain(residual: Residual) -> exp.Select:
@@ -53,17 +53,23 @@ def largest_side_by_side(residual: Residual, sides: SideBySide) -> exp.Select:
     joined, places = join_of(residual, sides.columns)
     tables = {atom.alias: atom.table for atom in residual.atoms}
     names = [f"{RESULTS}_{place}" for place, _ in enumerate(sides.weights)]
+    sides_of = [factors_of(weights, tables) for weights in sides.weights]
     totals = [
-        named(summed(factors_of(weights, tables)), name)
-        for name, weights in zip(names, sides.weights, strict=True)
+        named(exp.Sum(this=summand(own)) if own else summed(own), name)
+        for name, own in zip(names, sides_of, strict=True)
     ]
     joined.set("expressions", totals)
     boundary = [again(places[v]) for v in sorted(residual.boundary)]
     joined.set("group", exp.Group(expressions=boundary))
     rows = "per_boundary_value"
     largest = (
-        named(exp.Coalesce(this=exp.Max(this=column(n, rows)), expressions=[number(0)]), n)
-        for n in names
+        named(
+            exp.Coalesce(
+                this=whole(own, exp.Max(this=column(name, rows))), expressions=[number(0)]
+            ),
+            name,
+        )
+        for name, own in zip(names, sides_of, strict=True)
     )
     return select_from(inner(joined, rows), *largest)
 
@@ -145,11 +151,14 @@ def grouped_count(
     output: frozenset[Variable] | None,
     weights: Sequence[exp.Expression] = (),
     shown: Mapping[Variable, str] | None = None,
+    *,
+    few: bool = False,
 ) -> exp.Select:
     """The number of results, or of distinct outputs, for each value of the boundary.
 
     With ``weights`` it is the sum of their products. ``joined`` becomes a part of what is returned.
     Variables of the boundary that are ``shown`` are columns under these names, before the number.
+    ``few``: not many values of the boundary are expected.
     """
     if output is not None:
         if weights:
@@ -160,7 +169,7 @@ def grouped_count(
         joined.set("distinct", exp.Distinct())
         joined = exp.Select(from_=exp.From(this=joined.subquery("distinct_outputs", copy=False)))
         places = {v: column(name, "distinct_outputs") for v, name in names.items()}
-    total = summed(weights)
+    total = summed(weights, few=few or not boundary)
     if weights and not boundary:
         total = exp.Coalesce(this=total, expressions=[number(0)])
     columns = [named(again(places[v]), name) for v, name in (shown or {}).items()]

@@ -29,7 +29,8 @@ class Kept:
     """Trees, and what leads to them, by the very objects that they were made for.
 
     Nobody may change them any more. The objects are held here, so that no other one takes the
-    place of one of them. Nothing may be kept that depends on private rows.
+    place of one of them. Nothing may be kept that depends on private rows, but which plan is run on
+    rows that nobody can change: what stands for these rows is one of the objects then.
     """
 
     def __init__(self) -> None:
