@@ -44,6 +44,8 @@ class Dialect:
     """Whether its joins look rows up in indexes that an owner can create."""
     materialised: ClassVar[bool] = True
     """Whether a common table expression can be told to be evaluated once, as it stands."""
+    looks_up_in_lists: ClassVar[bool] = False
+    """Whether a text that is cast to a list is one value, in which an element is soon found."""
     symbols: ClassVar[frozenset[str]] = frozenset()
     """Operators that only this database has."""
     try_cast: ClassVar[bool] = True

@@ -22,6 +22,7 @@ class DuckDB(Dialect):
     )
     symbols = frozenset({"==", "//"})
     nulls_equal_in_rows = True
+    looks_up_in_lists = True
     runs_above = True
     keeps_settings = True
 

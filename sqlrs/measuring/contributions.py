@@ -1,8 +1,9 @@
-"""What the units contribute, by one statement: how many stand at each place, and their sums."""
+"""What the units contribute: how many stand at each place of the grid, and their sums."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
 
 from sqlrs.engines.base import Snapshot, integer_rows
 from sqlrs.errors import EngineFailed
@@ -11,8 +12,11 @@ from sqlrs.planning.by_group import by_group
 from sqlrs.planning.table_statistics import Statistics
 from sqlrs.query import Variable
 from sqlrs.residuals.residual import Residual
-from sqlrs.sql.by_place import contributions_by_place
+from sqlrs.sql.by_place import contributions_by_place, units_by_number
 from sqlrs.sql.rows_by_owner import OwnedTerm, Source
+
+_FEW = 10_000
+"""So many different numbers are placed here sooner than in the database."""
 
 
 def owned_term(
@@ -33,12 +37,27 @@ def contributions(
     grid: Sequence[int],
     dialect: str,
 ) -> Contributions:
-    """Run the statement."""
+    """Run the statement, or, of one number that has few different values, a shorter one."""
+    few = None if domains else units_by_number(source, _FEW + 1, dialect)
+    if few is not None:
+        numbers = integer_rows(snapshot.rows(few))
+        if len(numbers) <= _FEW:
+            return _read(grid, [_placed(number, units, grid) for number, units in numbers])
     statement = contributions_by_place(source, domains, grid, dialect)
+    return _read(grid, integer_rows(snapshot.rows(statement)))
+
+
+def _placed(number: int, units: int, grid: Sequence[int]) -> list[int]:
+    """Units that all have one number, as a row of the statement."""
+    place = bisect_left(grid, abs(number))
+    return [place, units, units if number < 0 else 0, number * units]
+
+
+def _read(grid: Sequence[int], rows: Iterable[Sequence[int]]) -> Contributions:
     places = len(grid) + 1
     units, below = [0] * places, [0] * places
     totals: dict[Ordinals, list[int]] = {}
-    for place, *ordinals, here, negative, total in integer_rows(snapshot.rows(statement)):
+    for place, *ordinals, here, negative, total in rows:
         if not 0 <= place < places:
             raise EngineFailed("the database found a place that is not there")
         units[place] += here

@@ -76,6 +76,8 @@ def _best_split(parts: Parts, leaves: Mask, table: dict[Mask, list[Part]]) -> Pa
     """The cheapest join of two parts that make up ``leaves``, None if nothing connects them."""
     best: Part | None = None
     least = math.inf
+    # Without a grouping behind it the last join is summed up: then its weight tells as much.
+    last = leaves == parts.everything and bool(parts.structure.free)
     for half in _halves(leaves):
         ones, others = table.get(half), table.get(leaves ^ half)
         if ones is None or others is None or not parts.touching(half) & leaves & ~half:
@@ -88,9 +90,9 @@ def _best_split(parts: Parts, leaves: Mask, table: dict[Mask, list[Part]]) -> Pa
                     continue
                 if bushy and len(other.inputs) > 1:
                     continue
-                part = parts.joined(one, other, least)
+                part = parts.joined(one, other, least, last=last)
                 if part is not None:
-                    best, least = part, part.weight
+                    best, least = part, part.cost + parts.finish(part) if last else part.weight
     return best
 
 

@@ -163,8 +163,13 @@ class Parts:
             return None
         return Part(part.leaves, inputs, rows, cost)
 
-    def joined(self, one: Part, other: Part, least: float = math.inf) -> Part | None:
-        """The join of two parts, of which one is a single input; None if its weight is no less."""
+    def joined(
+        self, one: Part, other: Part, least: float = math.inf, *, last: bool = False
+    ) -> Part | None:
+        """The join of two parts, of which one is a single input; None if it costs no less.
+
+        That is its weight, or, where it is the ``last`` join, its cost to the end.
+        """
         left, right = (one, other) if len(other.inputs) == 1 else (other, one)
         cost = one.cost + other.cost + _hashing(one, other) - self._shared(left, right.inputs[0])
         if cost >= least:
@@ -180,9 +185,10 @@ class Parts:
                 and pair & ~other.present
             ):
                 rows *= _IN_ORDER
-        if cost + rows + GROUP_ROW * rows >= least:
+        if not last and cost + rows + GROUP_ROW * rows >= least:
             return None
-        return Part(one.leaves | other.leaves, (*left.inputs, *right.inputs), rows, cost + rows)
+        part = Part(one.leaves | other.leaves, (*left.inputs, *right.inputs), rows, cost + rows)
+        return None if last and part.cost + self.finish(part) >= least else part
 
     def product(self, parts: list[Part]) -> Part:
         """Parts that nothing connects, each grouped."""

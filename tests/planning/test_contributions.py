@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given, settings
@@ -18,7 +19,7 @@ from sqlrs.measuring.measurements import Measurements
 from sqlrs.query import Atom, Constant, Query, Variable, Weight
 from sqlrs.residuals.residual import Residuals
 from sqlrs.sensitivity.clipping import fine_grid
-from sqlrs.sql.by_place import contributions_by_place
+from sqlrs.sql.by_place import contributions_by_place, units_by_number
 from tests.planning.adapters import Direct
 from tests.planning.owned_cases import OwnedCase, random_measure, seen
 from tests.planning.test_grouped import listed, with_remainder
@@ -51,8 +52,11 @@ def measured(
 
 def check(case: OwnedCase, snapshot: Direct, grid: tuple[int, ...], how: str) -> None:
     case.fill(snapshot)
-    found = measured(snapshot, case.terms, case.domains, grid, how)
-    assert seen(found) == seen(case.contributions(grid))
+    wanted = seen(case.contributions(grid))
+    assert seen(measured(snapshot, case.terms, case.domains, grid, how)) == wanted
+    # Few different numbers are placed here, others in the database.
+    with patch("sqlrs.measuring.contributions._FEW", 0):
+        assert seen(measured(snapshot, case.terms, case.domains, grid, how)) == wanted
 
 
 seeds = st.integers(0, 2**32)
@@ -273,3 +277,7 @@ def test_no_id_leaves_the_database() -> None:
         term = owned_term(replace(signed, keys=keys), whole, None, "auto")
         statement = contributions_by_place([term], domains, SMALL, "duckdb")
         assert [one.alias_or_name for one in statement.expressions] == names
+    term = owned_term(replace(signed, keys=()), whole, None, "auto")
+    few = units_by_number([term], 9, "duckdb")
+    assert few is not None
+    assert [one.alias_or_name for one in few.expressions] == ["results", "units"]
