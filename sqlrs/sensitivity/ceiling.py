@@ -1,8 +1,9 @@
 """A polynomial above the refined bound at every distance, which says where the search may end.
 
-Along a chain E ⊃ E−F_1 ⊃ E−F_1−F_2 ⊃ … each link uses up one step of its group of tables, so
+What s steps can add to a value is counted by how many of them are of each group g, c_g, whatever
+their order, so that
 
-    L(T̂_s) ≤ P(s) = max_r Σ over chains of T_(last set) · Π_g binomial(s_g, links of group g)
+    L(T̂_s) ≤ P(s) = max_r Σ_c V_c · Π_g binomial(s_g, c_g)
 
 and beyond a distance that only the weights and the degrees decide, w[|s|] · P(s) falls in each
 direction. Proof: docs/proofs/refined.md, "Where the search ends". Distances count units; a unit of
@@ -11,13 +12,11 @@ m_g rows takes m_g steps: docs/proofs/rows_per_unit.md.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from fractions import Fraction
-from itertools import product
-from math import ceil, comb
+from math import ceil
 
-from sqlrs.sensitivity.recursion import Gain, Group, Recursion, Vector
+from sqlrs.sensitivity.recursion import Gain, Group, Move, Recursion, Vector
 from sqlrs.sensitivity.weights import Weights
 
 Distances = tuple[int, ...]
@@ -27,10 +26,15 @@ Polynomial = Mapping[Distances, int]
 
 @dataclass(frozen=True)
 class Ceiling:
-    """For each group g a linear map A_g with Ψ_g(T) ≤ T + A_g·T, and rows whose maximum is ≥ L."""
+    """For each group g a linear map A_g with Ψ_g(T) ≤ T + A_g·T, and rows whose maximum is ≥ L.
+
+    ``moves`` has the moves of each coordinate with the group of each, ``gains`` L's gains by table.
+    """
 
     rows: tuple[tuple[Gain, ...], ...]
     answers: tuple[Gain, ...]
+    moves: tuple[tuple[tuple[int, Move], ...], ...]
+    gains: tuple[tuple[Gain, ...], ...]
     # The most rows of a unit: of the tables of each group, and of the table of each answer.
     units: tuple[int, ...]
     answer_units: tuple[int, ...]
@@ -42,12 +46,31 @@ class Ceiling:
         return cls(
             rows=tuple(_row_sums(group, size) for group in groups),
             answers=recursion.largest_answers,
+            moves=_moves(groups, size),
+            gains=recursion.answers,
             units=tuple(max(step.rows for step in group) for group in groups),
             answer_units=tuple(mover.rows for mover in recursion.movers),
         )
 
+    def closest(self, values: Vector) -> tuple[Polynomial, ...]:
+        """The least polynomials that are known to be above L, one for each table."""
+        nothing = (0,) * len(self.rows)
+        of: list[dict[Distances, int]] = []
+        for value, moves in zip(values, self.moves, strict=True):
+            own = {nothing: value}
+            # Terms of a coordinate are smaller sets, which come earlier; so do its factors.
+            for g, move in moves:
+                for counts, total in _greatest(move.gains, of, nothing).items():
+                    farther = (*counts[:g], counts[g] + 1, *counts[g + 1 :])
+                    own[farther] = max(own.get(farther, 0), total)
+            of.append(_capped(own, moves, of, nothing))
+        return tuple(
+            {counts: rows * total for counts, total in _greatest(gains, of, nothing).items()}
+            for gains, rows in zip(self.gains, self.answer_units, strict=True)
+        )
+
     def polynomials(self, values: Vector) -> tuple[Polynomial, ...]:
-        """The polynomials whose maximum is P."""
+        """Larger ones, linear in the values: every order of the same steps is counted."""
         places = range(len(self.rows))
         nothing = (0,) * len(self.rows)
         of: list[dict[Distances, int]] = []
@@ -90,65 +113,6 @@ class Ceiling:
         return tuple(map(max, nothing, *found)) if found else nothing
 
 
-class Horizon:
-    """The greatest w[|u|] · P(u) over all u ≥ s, exactly, computed as far as it is asked for."""
-
-    def __init__(
-        self,
-        polynomials: tuple[Polynomial, ...],
-        degrees: Distances,
-        weights: Weights,
-        units: tuple[int, ...] | None = None,
-    ) -> None:
-        self.turns = tuple(turning_point(degree, weights) for degree in degrees)
-        self._polynomials = polynomials
-        self._degrees = degrees
-        self._units = units or (1,) * len(degrees)
-        self._weights = weights
-        self._known: dict[Distances, tuple[Fraction, Distances]] = {}
-
-    def beyond(self, distances: Distances) -> Fraction:
-        """The maximum over all u ≥ ``distances``."""
-        return self._best(distances)[0]
-
-    def peak(self) -> Distances:
-        """A vector at which w[|s|] · P(s) is greatest."""
-        return self._best((0,) * len(self.turns))[1]
-
-    def _best(self, start: Distances) -> tuple[Fraction, Distances]:
-        known = self._known
-        if start not in known:
-            ranges = [
-                range(max(low, turn), low - 1, -1)
-                for low, turn in zip(start, self.turns, strict=True)
-            ]
-            for u in product(*ranges):
-                if u not in known:
-                    # Past its turning point a direction only falls, so it is not followed.
-                    farther = [
-                        known[*u[:g], u[g] + 1, *u[g + 1 :]]
-                        for g, turn in enumerate(self.turns)
-                        if u[g] < turn
-                    ]
-                    known[u] = max([(self._at(u), u), *farther], key=lambda found: found[0])
-        return known[start]
-
-    def _at(self, u: Distances) -> Fraction:
-        ways = [
-            [comb(unit * (distance + 1) - 1, j) for j in range(degree + 1)]
-            for distance, degree, unit in zip(u, self._degrees, self._units, strict=True)
-        ]
-        largest = 0
-        for polynomial in self._polynomials:
-            total = 0
-            for counts, coefficient in polynomial.items():
-                for g, count in enumerate(counts):
-                    coefficient *= ways[g][count]
-                total += coefficient
-            largest = max(largest, total)
-        return self._weights[sum(u)] * largest
-
-
 def turning_point(degree: int, weights: Weights) -> int:
     """A distance from which the weights fall faster than any binomial(s, j), j ≤ degree, rises.
 
@@ -176,3 +140,40 @@ def _row_sums(group: Group, size: int) -> tuple[Gain, ...]:
             row = rows[target]
             rows[target] = Gain(row.constant + own.constant, row.terms + own.terms)
     return tuple(rows)
+
+
+def _moves(groups: tuple[Group, ...], size: int) -> tuple[tuple[tuple[int, Move], ...], ...]:
+    found: list[list[tuple[int, Move]]] = [[] for _ in range(size)]
+    for g, group in enumerate(groups):
+        for step in group:
+            for move in step.moves:
+                found[move.target].append((g, move))
+    return tuple(map(tuple, found))
+
+
+def _greatest(
+    gains: Iterable[Gain], of: list[dict[Distances, int]], nothing: Distances
+) -> dict[Distances, int]:
+    """Coefficient by coefficient at least each of the gains of the polynomials in ``of``."""
+    found: dict[Distances, int] = {}
+    for gain in gains:
+        for counts, total in _weighted(gain, of, nothing).items():
+            found[counts] = max(found.get(counts, 0), total)
+    return found
+
+
+def _capped(
+    own: dict[Distances, int],
+    moves: Iterable[tuple[int, Move]],
+    of: list[dict[Distances, int]],
+    nothing: Distances,
+) -> dict[Distances, int]:
+    """The polynomial of the one factor that a value does not grow beyond, where it is smaller."""
+    factors = {move.factors for _, move in moves}
+    if len(factors) == 1 and (only := factors.pop()) is not None and len(only) == 1:
+        factor = of[only[0]]
+        # Values that stand for limits may begin above their factor.
+        other = {**factor, nothing: max(own[nothing], factor[nothing])}
+        if sum(other.values()) < sum(own.values()):
+            return other
+    return own

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from operator import mul
+from operator import mul, sub
 
 Powers = tuple[int, ...]
 
@@ -43,6 +43,20 @@ class Growth:
                 for powers in factors
             ]
         return [value for (value,) in partial]
+
+    @cached_property
+    def in_binomials(self) -> list[int]:
+        """The coefficients of Π_t binomial(s_t, c_t), the last distance fastest: differences."""
+        found = self.at_all([range(degree + 1) for degree in self.degrees])
+        stride = len(found)
+        for degree in self.degrees:
+            row = stride // (degree + 1)
+            for start in range(0, len(found), stride):
+                for j in range(1, degree + 1):
+                    for i in range(start + degree * row, start + (j - 1) * row, -row):
+                        found[i : i + row] = map(sub, found[i : i + row], found[i - row : i])
+            stride = row
+        return found
 
     @cached_property
     def _dense(self) -> list[int]:

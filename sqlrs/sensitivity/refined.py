@@ -12,11 +12,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
+from itertools import combinations
 from math import prod
 
 from sqlrs.residuals.residual import Members, Residuals
 from sqlrs.sensitivity.bound import Bound
-from sqlrs.sensitivity.ceiling import Ceiling, Distances, Horizon, turning_point
+from sqlrs.sensitivity.ceiling import Ceiling, Distances, turning_point
+from sqlrs.sensitivity.horizon import Horizon
 from sqlrs.sensitivity.recursion import Group, Recursion, Roles, Vector, apply
 from sqlrs.sensitivity.residual_bound import residual_sensitivity
 from sqlrs.sensitivity.steps import compile_recursion
@@ -62,7 +65,7 @@ def refined_sensitivity(
     """RS+ from T_E of the sets in ``reached``; a value that is absent raises KeyError."""
     recursion = compile_recursion(residuals)
     start = tuple(values[members] for members in recursion.coordinates)
-    method = choose_method(recursion, weights)
+    method = _method(residuals, weights)
     if method is None:
         return residual_sensitivity(residuals, values, weights)
     return folded(recursion, start, weights, method)
@@ -73,10 +76,11 @@ def released_sensitivity(
 ) -> Bound:
     """min(RS, RS+): smooth, because both are. The lattice is never above RS, so it stands alone."""
     refined = refined_sensitivity(residuals, values, weights)
-    method = choose_method(compile_recursion(residuals), weights)
-    if method is not None and method.lattice:
+    method = _method(residuals, weights)
+    # None: RS has taken the place of RS+ already.
+    if method is None or method.lattice:
         return refined
-    plain = residual_sensitivity(residuals, values, weights)
+    plain = residual_sensitivity(residuals, values, weights, enough=refined.value)
     return min(refined, plain, key=lambda bound: bound.value)
 
 
@@ -89,6 +93,11 @@ def folds_quickly(recursion: Recursion, weights: Weights) -> bool:
     """Whether the recursion has a lattice of few distances; no data."""
     method = choose_method(recursion, weights)
     return method is not None and method.lattice and method.work <= _QUICK_WORK
+
+
+@lru_cache(maxsize=128)
+def _method(residuals: Residuals, weights: Weights) -> Method | None:
+    return choose_method(compile_recursion(residuals), weights)
 
 
 def choose_method(recursion: Recursion, weights: Weights) -> Method | None:
@@ -120,17 +129,20 @@ def folded(recursion: Recursion, start: Vector, weights: Weights, method: Method
     if not can_ever_change(recursion, start):
         return Bound()
     ceiling = method.ceiling
-    horizon = Horizon(ceiling.polynomials(start), method.degrees, weights, ceiling.units)
-    # What one path attains is attained: distances that cannot reach it need no look. With one group
-    # there is only one path, the search itself.
-    sure = Fraction(0)
+    horizon = Horizon(ceiling.closest(start), len(method.groups), weights, ceiling.units)
+    # What is attained on some ways is attained: distances that cannot reach it need no look. With
+    # one group there is only one way, the search itself.
+    sure = Bound()
     if len(method.groups) > 1:
-        sure = _along_path(recursion, start, weights, method.groups, horizon.peak())
+        most, peak = horizon.peak()
+        sure = _attained(recursion, start, weights, method.groups, peak)
+        if sure == Bound(most, sum(peak)):
+            return sure
     best = Bound()
     for k, layer in enumerate(_layers(start, method.groups)):
         for distances in list(layer):
             beyond = horizon.beyond(distances)
-            if beyond < sure or beyond <= best.value:
+            if beyond < sure.value or beyond <= best.value:
                 del layer[distances]
                 continue
             value = weights[k] * recursion.last(layer[distances])
@@ -141,23 +153,35 @@ def folded(recursion: Recursion, start: Vector, weights: Weights, method: Method
     return best
 
 
-def _along_path(
+def _attained(
     recursion: Recursion,
     start: Vector,
     weights: Weights,
     groups: tuple[Group, ...],
     goal: Distances,
-) -> Fraction:
-    """The greatest w[|s|] · L on one way from 0 to the goal; never above RS+."""
-    done = [0] * len(goal)
-    values = start
-    best = Fraction(recursion.last(start))
-    for k in range(1, sum(goal) + 1):
-        # Along the straight line: the group that is farthest from its goal in proportion.
-        place = max(range(len(goal)), key=lambda g: Fraction(goal[g] - done[g], goal[g] or 1))
-        done[place] += 1
-        values = apply(groups[place], values)
-        best = max(best, weights[k] * recursion.last(values))
+) -> Bound:
+    """The greatest w[|s|] · L where each group has gone to its goal or not begun; at most RS+.
+
+    The groups go one after the other, in every order. Where no product binds, no other way to the
+    goal leads farther than the best order.
+    """
+    done: dict[tuple[int, ...], Vector] = {(): start}
+    best = Bound(Fraction(recursion.last(start)))
+    for count in range(1, len(groups) + 1):
+        following: dict[tuple[int, ...], Vector] = {}
+        for gone in combinations(range(len(groups)), count):
+            found = []
+            for g in gone:
+                values = done[tuple(other for other in gone if other != g)]
+                for _ in range(goal[g]):
+                    values = apply(groups[g], values)
+                found.append(values)
+            following[gone] = tuple(map(max, *found)) if count > 1 else found[0]
+            k = sum(goal[g] for g in gone)
+            value = weights[k] * recursion.last(following[gone])
+            if value > best.value:
+                best = Bound(value, k)
+        done = following
     return best
 
 

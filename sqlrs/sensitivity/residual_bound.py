@@ -29,12 +29,20 @@ _SLOW_DECAY = Fraction(95, 100)
 
 
 def residual_sensitivity(
-    residuals: Residuals, values: Mapping[Members, int], weights: Weights
+    residuals: Residuals,
+    values: Mapping[Members, int],
+    weights: Weights,
+    enough: Fraction | None = None,
 ) -> Bound:
-    """RS from T_E of every E in ``residuals.required``; a value that is absent raises KeyError."""
+    """RS from T_E of every E in ``residuals.required``; a value that is absent raises KeyError.
+
+    A number that is ``enough`` ends the search: what is returned is at least that or RS.
+    """
     best = Bound()
     for growth in growths(residuals, values, groups(residuals.query, weights)):
         best = maximise(growth, weights, best)
+        if enough is not None and best.value >= enough:
+            break
     return best
 
 

@@ -21,10 +21,11 @@ from sqlrs.query import Atom, Constant, Query
 from sqlrs.residuals.isomorphism import representatives
 from sqlrs.residuals.residual import Members, Residual, Residuals
 from sqlrs.sensitivity import refined, steps
-from sqlrs.sensitivity.ceiling import Ceiling, Horizon, turning_point
+from sqlrs.sensitivity.ceiling import Ceiling, turning_point
 from sqlrs.sensitivity.components import components
 from sqlrs.sensitivity.equal_constants import surely_different
 from sqlrs.sensitivity.feasible import Checks, role_families
+from sqlrs.sensitivity.horizon import Horizon
 from sqlrs.sensitivity.recursion import apply
 from sqlrs.sensitivity.refined import (
     choose_method,
@@ -423,7 +424,7 @@ def test_the_ceiling_is_above_every_distance(numbers: list[int], tenths: int) ->
     weights = Weights.from_beta(Fraction(tenths, 10))
     ceiling = Ceiling.of(recursion, (recursion.steps,))
     start = tuple(numbers[: len(recursion.coordinates)])
-    horizon = Horizon(ceiling.polynomials(start), ceiling.degrees(), weights)
+    horizon = Horizon(ceiling.closest(start), 1, weights)
     values, best = start, Fraction(0)
     for k in range(20, -1, -1):
         values = start
