@@ -18,7 +18,7 @@ import duckdb
 import pytest
 
 import sqlrs
-from sqlrs.cli.main import app
+from sqlrs.cli.commands import application
 from tests.support.cli_child import Call, end_with_code_of
 
 CONTEXT = multiprocessing.get_context("forkserver")
@@ -260,8 +260,8 @@ def test_a_mistake_of_sqlrs_itself_shows_no_data(run: Run) -> None:
 def test_every_command_is_tried_here() -> None:
     """A new command does not escape: each has a wrong call above, or one here says why not."""
     tried = {str(arguments[0]) for arguments in MISTAKES} | {"--version"}
-    named = {command.name for command in app.registered_commands}
-    groups = {group.name for group in app.registered_groups}
+    named = {command.name for command in application().registered_commands}
+    groups = {group.name for group in application().registered_groups}
     assert named - tried == {"demo", "graph", "sql", "sensitivity"} - tried
     assert groups <= tried
 

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 import sqlrs
-from sqlrs.cli.main import app
+from sqlrs.cli.commands import application
 from sqlrs.config import Config
 from sqlrs.errors import UsageError
 from sqlrs.inputs.bigquery import without_clause
@@ -32,7 +32,7 @@ hospital:
 
 def test_metadata_becomes_a_configuration(tmp_path: Path) -> None:
     (tmp_path / "meta.yaml").write_text(METADATA, encoding="utf-8")
-    result = CliRunner().invoke(app, ["from-smartnoise", str(tmp_path / "meta.yaml")])
+    result = CliRunner().invoke(application(), ["from-smartnoise", str(tmp_path / "meta.yaml")])
     assert result.exit_code == 0
     (tmp_path / "sqlrs.toml").write_text(result.stdout, encoding="utf-8")
     config = Config.read(tmp_path / "sqlrs.toml")

@@ -18,6 +18,10 @@ finally:
 # Statements with groups, what owners look at, PostgreSQL, units, and libraries that are heavy.
 NOT_FOR_A_COUNT = {
     "sqlrs.before_charge",
+    "sqlrs.cli.budget",
+    "sqlrs.cli.owner",
+    "sqlrs.cli.procedures",
+    "sqlrs.cli.querying",
     "sqlrs.compiler.cut",
     "sqlrs.compiler.partitioned",
     "sqlrs.compiler.statement",

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 import sqlrs
-from sqlrs.cli.main import app
+from sqlrs.cli.commands import application
 from sqlrs.errors import BudgetExhausted, NotShown, QueryRefused, UsageError
 from sqlrs.ledger import Charge, MemoryLedger
 
@@ -226,10 +226,10 @@ def test_from_the_command_line(tmp_path_factory: pytest.TempPathFactory) -> None
     (folder / "edge.txt").write_text("".join(f"{i}\t{(i * 7) % 20}\n" for i in range(20)))
     data = ["--table", f"edge={folder / 'edge.txt'}"]
     run = CliRunner().invoke
-    wished = run(app, ["count", ROWS, "--error", "40", "--max-epsilon", "1", *data])
+    wished = run(application(), ["count", ROWS, "--error", "40", "--max-epsilon", "1", *data])
     assert wished.exit_code == 0 and "with probability 95%" in wished.output
-    priced = run(app, ["price", ROWS, "--error", "40", *data])
+    priced = run(application(), ["price", ROWS, "--error", "40", *data])
     assert "costs epsilon 0.074\n" in priced.output
-    assert "multiple of the sensitivity" in run(app, ["price", JOIN, *data]).output
+    assert "multiple of the sensitivity" in run(application(), ["price", JOIN, *data]).output
     for given in ([], ["--error", "4"], ["--epsilon", "1", "--error", "4", "--max-epsilon", "1"]):
-        assert isinstance(run(app, ["count", ROWS, *given, *data]).exception, UsageError)
+        assert isinstance(run(application(), ["count", ROWS, *given, *data]).exception, UsageError)

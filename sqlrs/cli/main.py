@@ -1,49 +1,17 @@
-"""``sqlrs``: the commands in one list, and the place where errors become exit codes."""
+"""``sqlrs``: runs the command that is named; errors become exit codes here."""
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 import sys
 import traceback
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from sqlrs import __version__
-from sqlrs.cli import budget, console, counting, owner, procedures, proxy, querying, tables
+from sqlrs.cli.commands import application
 from sqlrs.cli.signals import exit_code, treat_as_ctrl_c
 from sqlrs.errors import Interrupted, SqlrsError, UsageError
-
-app = typer.Typer(
-    name="sqlrs",
-    help="Answer counting queries with joins under differential privacy, inside the database.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
-app.command("count")(counting.count)
-app.command("query")(querying.query)
-app.command("price")(counting.price)
-app.command("graph")(counting.graph)
-app.command("demo")(counting.demo)
-app.command("explain")(owner.explain)
-app.command("sql")(owner.sql)
-app.command("sensitivity")(owner.sensitivity)
-app.command("tables")(tables.tables)
-app.command("from-smartnoise")(owner.from_smartnoise)
-app.command("serve")(proxy.serve)
-app.command("console")(console.console)
-app.command("check-config")(proxy.check_config)
-app.command("install")(procedures.install)
-app.command("installed")(procedures.installed)
-app.command("uninstall")(procedures.uninstall)
-app.command("hide-statistics")(procedures.hide_statistics)
-app.add_typer(budget.app, name="budget")
-app.add_typer(proxy.users_app, name="user")
-
 
 # The package that is missing -> the extra that brings it.
 _EXTRAS = {
@@ -57,30 +25,15 @@ _EXTRAS = {
 }
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        print(f"sqlrs {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def root(
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version", callback=_print_version, is_eager=True, help="Print the version."
-        ),
-    ] = False,
-) -> None:
-    """Answer counting queries with joins under differential privacy, inside the database."""
-
-
 def main() -> None:
     """Run the command line and exit with its code; whatever happens, nobody reads a traceback."""
     treat_as_ctrl_c()
     try:
         _prepare_output()
         try:
+            app = application(sys.argv[1:])
+            # What is imported now is needed to the end: no collection need look at it.
+            gc.freeze()
             app(standalone_mode=True)
         finally:
             # An answer that cannot be written is an error of this program, not of its shutdown.

@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from sqlrs.cli.main import app
+from sqlrs.cli.commands import application
 
 _HEAD = """# Command line
 
@@ -34,7 +34,7 @@ def commands() -> Iterator[tuple[str, Any]]:
         for word, one in below.items():
             yield from walk(f"{name} {word}", one)
 
-    return walk("sqlrs", typer.main.get_command(app))
+    return walk("sqlrs", typer.main.get_command(application()))
 
 
 def options() -> dict[str, frozenset[str]]:
@@ -43,7 +43,7 @@ def options() -> dict[str, frozenset[str]]:
         name: frozenset({"--help"}).union(*(_names(p) for p in command.params))
         for name, command in commands()
     }
-    root = typer.main.get_command(app)
+    root = typer.main.get_command(application())
     return found | {f"sqlrs {n}": frozenset({n}) for p in root.params for n in _names(p)}
 
 
