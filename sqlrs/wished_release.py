@@ -28,6 +28,7 @@ from sqlrs.ledger import Charge, Ledger
 from sqlrs.ledger.base import add, exhausted
 from sqlrs.measuring.drift import unchanged
 from sqlrs.measuring.measurements import Measurements
+from sqlrs.measuring.sampling import PublicTables
 from sqlrs.measuring.tried_constants import check_constants
 from sqlrs.measuring.work import Progress
 from sqlrs.mechanisms.vector_constant import ConstantVector
@@ -68,6 +69,10 @@ class WishDesk:
         source = Opened(snapshot, self.engine.dialect)
         return Measurements(source, self.settings.plan, self.settings.solver_seconds, self.progress)
 
+    def public_measurements(self, snapshot: Snapshot) -> Measurements:
+        """The same before anything is charged: not even plans look at private rows."""
+        return replace(self.measurements(snapshot), sampled=PublicTables())
+
     def public_movement(self, ready: Ready) -> tuple[Fraction, Fraction]:
         """How far one change moves the one noisy measure of a statement, and what 1 of it is worth.
 
@@ -88,7 +93,7 @@ class WishDesk:
         bounds = mechanism.prepare().fixed
         if any(_reads_private(one.measured, one.wanted) for one in bounds):
             raise refusal("wish_unsupported")
-        measurements = self.measurements(ready.snapshot)
+        measurements = self.public_measurements(ready.snapshot)
         moved = mechanism.moves * sum(one.measure(measurements) for one in bounds)
         return Fraction(moved), asked[1].unit
 
@@ -162,7 +167,7 @@ def public_sensitivity(request: Request, compiled: Compiled, desk: WishDesk) -> 
     same = partial(compiled.same, request.sql, settings=desk.settings)
     with unchanged(residuals.query.tables, desk.engine, desk.catalog, same) as snapshot:
         check_constants([residuals.query], snapshot, desk.engine.dialect, request.sql)
-        values = desk.measurements(snapshot).values(residuals, wanted, None)
+        values = desk.public_measurements(snapshot).values(residuals, wanted, None)
     return Fraction(constant_sensitivity(residuals, values))
 
 

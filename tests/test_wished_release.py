@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from decimal import Decimal
+from pathlib import Path
 
 import duckdb
 import pytest
@@ -11,7 +12,7 @@ from typer.testing import CliRunner
 
 import sqlrs
 from sqlrs.cli.commands import application
-from sqlrs.errors import BudgetExhausted, NotShown, QueryRefused, UsageError
+from sqlrs.errors import BudgetExhausted, EngineFailed, NotShown, QueryRefused, UsageError
 from sqlrs.ledger import Charge, MemoryLedger
 
 JOIN = "SELECT count(*) FROM edge a JOIN edge b ON a.dst = b.src"
@@ -173,6 +174,37 @@ def test_groups_of_a_public_width(db: sqlrs.Database, ledger: Mortal) -> None:
         assert refused.value.code == "wish_unsupported"
         assert "noise" in str(db.price(several))
     assert len(ledger.steps) == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT count(*) FROM visit v JOIN code c ON c.k = v.w",
+        "SELECT count(*) FROM visit v JOIN code c ON c.k = v.w JOIN code d ON d.k < c.lab",
+        "SELECT c.lab, count(*) FROM visit v JOIN code c ON c.k = v.w GROUP BY c.lab",
+        "SELECT sum(c.lab) FROM visit v JOIN code c ON c.k = v.w",
+    ],
+)
+def test_no_private_row_is_read_before_a_charge(text: str, tmp_path: Path) -> None:
+    """Not even to choose a plan: a file with a row that does not fit would say so, for nothing."""
+    for name, rows in (("visit", "1,1\nsecret,2\n"), ("code", "1,1\n1,2\n2,3\n")):
+        head = "id,w" if name == "visit" else "k,lab"
+        (tmp_path / f"{name}.csv").write_text(f"{head}\n{rows}", encoding="utf-8")
+    ledger = MemoryLedger()
+    with sqlrs.connect(
+        tables={name: tmp_path / f"{name}.csv" for name in ("visit", "code")},
+        types={"visit": "id BIGINT, w BIGINT", "code": "k BIGINT, lab BIGINT"},
+        public=["code"],
+        bounds={"code.lab": [0, 9]},
+        ledger=ledger,
+    ) as db:
+        assert db.price(text, error=10, max_epsilon=1).sensitivity
+        with pytest.raises(QueryRefused, match="nothing was charged"):
+            db.query(text, error="0.001", max_epsilon="0.1")
+        assert ledger.spent() == 0
+        with pytest.raises(EngineFailed, match="its budget stays spent"):
+            db.query(text, error=100, max_epsilon=10)
+        assert ledger.spent() > 0
 
 
 def test_what_fails_on_released_numbers_is_no_refusal(db: sqlrs.Database, ledger: Mortal) -> None:

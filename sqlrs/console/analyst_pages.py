@@ -88,7 +88,9 @@ async def history(visit: Visit) -> Response:
     """One's own charges, newest first."""
     text = visit.request.query_params.get("q", "")[:200]
     wanted = Wanted(analyst=visit.user, text=text or None, most=_HISTORY)
-    lines = await asyncio.to_thread(visit.desk.ledger.lines, wanted)
+    # As in the proxy: a long journal keeps a thread busy, and all pages share a few of them.
+    async with visit.desk.service.journal(visit.user):
+        lines = await asyncio.to_thread(visit.desk.ledger.lines, wanted)
     return visit.page("history.html", lines=shown_lines(lines), q=text, most=_HISTORY)
 
 

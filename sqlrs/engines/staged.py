@@ -146,7 +146,8 @@ def sheet_rows(table: str, path: Path) -> tuple[tuple[str, ...], Iterator[tuple[
             hint="its cells are the names, the rows follow below",
         )
     width = len(names)
-    cells = (_dated(row[:width]) for row in rows)
+    # A sheet need not say how wide it is; then a row ends with its last cell.
+    cells = (_dated((*row[:width], *[None] * (width - len(row)))) for row in rows)
     return names, (row for row in cells if any(value is not None for value in row))
 
 

@@ -14,8 +14,9 @@ _CHARGE = ("ticket", "at", "analyst", "dataset", "query", "mechanism", "epsilon"
 FIELDS = (*_CHARGE, "answer", "unit")
 LINE = (*_CHARGE, "unit", "answer", "low", "high", "coverage", "threshold", "standard_error")
 CELL = ("ticket", "relation", "row", "column", "value")
+_ENDS_A_LINE = "\r\n"
 # A spreadsheet takes a text that begins so for a formula; an apostrophe before it stops that.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA = tuple("=+-@\t\r\n＝＋－＠")
 
 
 def json_lines(releases: Iterable[JournalLine]) -> str:
@@ -40,11 +41,14 @@ def answers_csv(releases: Iterable[JournalLine]) -> str:
 
 def table_text(header: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
     """Rows as CSV, safe to open in a spreadsheet."""
+    return "".join(_line(row) for row in (header, *rows))
+
+
+def _line(row: Iterable[object]) -> str:
+    """A line; what ends one, CR alone too, is quoted, or a cell could begin rows of its own."""
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([_safe(name) for name in header])
-    writer.writerows([_safe(value) for value in row] for row in rows)
-    return text.getvalue()
+    csv.writer(text, lineterminator=_ENDS_A_LINE).writerow([_safe(value) for value in row])
+    return text.getvalue().removesuffix(_ENDS_A_LINE) + "\n"
 
 
 def _safe(value: object) -> object:
@@ -92,6 +96,10 @@ def _cells(release: JournalLine) -> Iterator[tuple[object, ...]]:
                 yield release.ticket, "", 1, name, value
         return
     for relation in answer if isinstance(answer, list) else ():
+        if "scale" in relation:
+            # The estimate that a wished error was granted by.
+            yield release.ticket, "", 1, "scale", relation["scale"]
+            continue
         names = [name for name, _ in relation["columns"]]
         for number, row in enumerate(relation["rows"], 1):
             for name, value in zip(names, row, strict=True):

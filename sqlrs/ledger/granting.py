@@ -20,6 +20,7 @@ from sqlrs.ledger.base import Kind, PrivacyBudget, add, check_name, parse_cap
 from sqlrs.ledger.budget_rows import budget_of, is_budget, journaled, nothing, readable
 from sqlrs.ledger.ledger_tables import ACTS, BUDGETS, REQUESTS
 from sqlrs.ledger.windows import NEVER, parse_expiry, parse_renewal, window_of, window_start
+from sqlrs.templates import template
 
 OPEN, GRANTED, DECLINED = STATES = ("open", "granted", "declined")
 MOST_OPEN = 5
@@ -184,6 +185,9 @@ def ask(
         "why": words("a reason", why, needed=True),
         "state": OPEN,
     }
+    if connection.dialect.name == "postgresql":
+        # SQLite's write lock is enough.
+        connection.exec_driver_sql(template("ledger/postgresql_one_asker.sql"))
     own = (REQUESTS.c.analyst == analyst) & (REQUESTS.c.state == OPEN)
     waiting = connection.execute(select(func.count()).select_from(REQUESTS).where(own)).scalar_one()
     if waiting >= MOST_OPEN:

@@ -126,6 +126,23 @@ class SampledTables:
                 self._sampled.frequencies[table.identity, name] = most
 
 
+class PublicTables(SampledTables):
+    """Statistics before anything is charged: private tables are taken for large, and never read."""
+
+    def _begin(self, snapshot: Snapshot | None) -> None:
+        # Nothing that others have learned of private tables, and nothing assumed for others.
+        self._snapshot = snapshot
+        self._sampled = _Sampled()
+
+    def _read_sizes(self, snapshot: Snapshot, tables: Sequence[Table]) -> None:
+        private = [table for table in tables if table.private]
+        self._sampled.rows.update({one.identity: Statistics.GUESSED_ROWS for one in private})
+        super()._read_sizes(snapshot, [table for table in tables if not table.private])
+
+    def _read_columns(self, snapshot: Snapshot, wanted: Sequence[tuple[Table, str]]) -> None:
+        super()._read_columns(snapshot, [one for one in wanted if not one[0].private])
+
+
 def _rate(rows: float) -> float:
     return 1.0 if rows <= _WHOLE else _SAMPLE / rows
 

@@ -6,8 +6,15 @@ import csv
 import io
 import json
 import re
+import time
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 
+import httpx
+import pytest
+
+from sqlrs.ledger.overview import Wanted
+from sqlrs.ledger.store import StoreLedger
 from tests.console.harness import ANALYST, OTHER, PAIRS, WARDS, Running
 
 SMALL = "SELECT count(*) FROM patient WHERE born < {}"
@@ -108,6 +115,28 @@ def test_the_history_is_ones_own(console: Running) -> None:
     assert "1961" in ada.get(f"/ask?ticket={ticket}").text
     for number in (ticket, -1, "x", 10**30):
         assert "1961" not in bob.get(f"/ask?ticket={number}").text
+
+
+def test_one_look_at_a_history_at_a_time(console: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    inside, most = [], []
+
+    def slowly(ledger: StoreLedger, wanted: Wanted) -> tuple[()]:
+        inside.append(wanted)
+        most.append(len(inside))
+        time.sleep(0.1)
+        inside.pop()
+        return ()
+
+    monkeypatch.setattr(StoreLedger, "lines", slowly)
+    cookies = console.logged_in(ANALYST).client.cookies
+
+    def look(_: int) -> int:
+        with httpx.Client(base_url=console.address, cookies=cookies, timeout=60) as client:
+            return client.get("/history?q=x").status_code
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(look, range(4))) == [200] * 4
+    assert most == [1] * 4
 
 
 def test_a_budget_that_is_used_up(console: Running) -> None:

@@ -253,6 +253,20 @@ def lite(path: Path) -> Path:
     return path
 
 
+def test_a_sheet_that_does_not_say_how_wide_it_is(tmp_path: Path) -> None:
+    """Programs that write row by row leave the size out; a row then ends with its last cell."""
+    path = tmp_path / "v.xlsx"
+    made = openpyxl.Workbook(write_only=True)
+    sheet = made.create_sheet("v")
+    for row in (["a", "b"], [1], [None, 2], [3, 4, "beside"]):
+        sheet.append(row)
+    made.save(path)
+    for types in (None, {"v": "a BIGINT, b BIGINT"}):
+        with sqlrs.connect(tables={"v": path}, types=types) as db:
+            assert db.count("SELECT count(*) FROM v WHERE b IS NULL", epsilon=1000).value == 1
+            assert db.count("SELECT count(*) FROM v", epsilon=1000).value == 3
+
+
 def test_sqlite(tmp_path: Path) -> None:
     path = lite(tmp_path / "app.db")
     with sqlrs.connect(str(path)) as database:

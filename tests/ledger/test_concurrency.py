@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import multiprocessing
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from multiprocessing.synchronize import Barrier
@@ -11,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from sqlrs.errors import BudgetExhausted
+from sqlrs.errors import BudgetExhausted, UsageError
 from sqlrs.ledger import granting
 from sqlrs.ledger import store as store_module
 from sqlrs.ledger.store import StoreLedger
@@ -158,3 +160,19 @@ def test_the_window_of_a_grant_begins_once_its_budget_is_held(
     ledger.grant(analyst="ada", epsilon=1, renew="daily")
     with pytest.raises(BudgetExhausted):
         ledger.reserve(charge("0.9", query="another"))
+
+
+def test_requests_at_once_are_as_few(store_url: str) -> None:
+    ledgers = [StoreLedger(store_url) for _ in range(12)]
+    start = threading.Barrier(len(ledgers))
+
+    def ask(ledger: StoreLedger) -> bool:
+        start.wait(60)
+        try:
+            ledger.ask(analyst="ada", dataset="graph", epsilon=1, why="now")
+        except UsageError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(len(ledgers)) as pool:
+        assert sum(pool.map(ask, ledgers)) == granting.MOST_OPEN

@@ -17,6 +17,7 @@ from sqlalchemy import Connection
 from sqlrs.errors import BudgetExhausted, EngineFailed, UsageError
 from sqlrs.ledger import store as store_module
 from sqlrs.ledger.base import Kind
+from sqlrs.ledger.export import table_text
 from sqlrs.ledger.migrations import newest
 from sqlrs.ledger.overview import Wanted
 from sqlrs.ledger.store import StoreLedger
@@ -275,9 +276,10 @@ def test_csv_holds_no_json(store: StoreLedger) -> None:
     store.settle(store.reserve(charge("0.1")), count)
     store.settle(store.reserve(charge("0.2")), table)
     store.reserve(charge("0.3"))
+    store.settle(store.reserve(charge("0.4")), '[{"scale": 12}]')  # of a wished error
     text = store.export("csv")
     assert "{" not in text and "[" not in text
-    first, second, third = csv.DictReader(io.StringIO(text))
+    first, second, third, _ = csv.DictReader(io.StringIO(text))
     bars = (first["answer"], first["low"], first["high"], first["coverage"])
     assert bars == ("-3", "-9", "4", "19/20")
     assert (second["answer"], third["answer"], third["outcome"]) == ("", "", "reserved")
@@ -291,7 +293,19 @@ def test_csv_holds_no_json(store: StoreLedger) -> None:
         ["2", "r", "1", "n", "7"],
         ["2", "r", "2", "ward", ""],
         ["2", "r", "2", "n", "1.50"],
+        ["4", "", "1", "scale", "12"],
     ]
+
+
+@pytest.mark.parametrize("first", ["=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠"])
+def test_no_text_is_a_formula_to_a_spreadsheet(first: str) -> None:
+    """Spreadsheets of East Asia read the wide signs too."""
+    text = f"{first}1+1"
+    assert list(csv.reader(io.StringIO(table_text([text], [[text, 1]]), newline=""))) == [
+        [f"'{text}"], [f"'{text}", "1"],
+    ]  # fmt: skip
+    inside = f"a{first}=1+1"
+    assert [*csv.reader(io.StringIO(table_text([inside], [])))] == [[inside]]
 
 
 def test_the_clock_is_one(store: StoreLedger) -> None:
