@@ -185,11 +185,9 @@ def test_a_view_of_other_settings_is_left_out(spark: Any, caplog: pytest.LogCapt
         ("berlin", "spark.sql.session.timeZone", "Europe/Berlin"),
         ("alike", "spark.sql.session.timeZone", "UTC"),
     ):
-        before = spark.conf.get(setting)
         spark.conf.set(setting, value)
         spark.sql(f"CREATE VIEW clinic.{name} AS SELECT CAST(n AS INT) AS n FROM clinic.stay")
-        spark.conf.set(setting, before)
-    spark.conf.unset("spark.sql.legacy.timeParserPolicy")
+        spark.conf.unset(setting)
     engine = open_engine(spark)
     assert [view.name for view in engine.catalog().views] == ["alike"]
     engine.catalog()
