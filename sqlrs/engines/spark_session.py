@@ -78,7 +78,12 @@ _OWN = {
 }
 # A task that does not notice that it was cancelled ends with its executor, which is replaced; one
 # that runs in this process ends with the process.
-_OWN_CLUSTER = {"spark.task.reaper.enabled": "true", "spark.task.reaper.killTimeout": "20s"}
+_OWN_CLUSTER = {
+    "spark.task.reaper.enabled": "true",
+    "spark.task.reaper.killTimeout": "20s",
+    # An executor that starts while the driver does would miss what is said to all of them.
+    "spark.executor.defaultJavaOptions": "-Dlog4j2.level=OFF",
+}
 _OWN_LOCAL = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
 # pyspark writes the text of every error, and with it values of the data, to stderr.
 _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "pyspark", "py4j")

@@ -221,17 +221,17 @@ def test_a_view_of_other_settings_is_left_out(spark: Any, caplog: pytest.LogCapt
     load(spark, (), {})
     spark.sql("CREATE DATABASE clinic")
     spark.sql("CREATE TABLE clinic.stay (n STRING) USING parquet")
+    spark.sql("USE clinic")
     for name, setting, value in (
         ("lenient", "spark.sql.ansi.enabled", "false"),
         ("older", "spark.sql.legacy.timeParserPolicy", "LEGACY"),
         ("berlin", "spark.sql.session.timeZone", "Europe/Berlin"),
         ("alike", "spark.sql.session.timeZone", "UTC"),
     ):
-        before = spark.conf.get(setting)
         spark.conf.set(setting, value)
-        spark.sql(f"CREATE VIEW clinic.{name} AS SELECT CAST(n AS INT) AS n FROM clinic.stay")
-        spark.conf.set(setting, before)
-    spark.conf.unset("spark.sql.legacy.timeParserPolicy")
+        spark.sql(f"CREATE VIEW {name} AS SELECT CAST(n AS INT) AS n FROM stay")
+        spark.conf.unset(setting)
+    spark.sql("USE default")
     engine = open_engine(spark)
     assert [view.name for view in engine.catalog().views] == ["alike"]
     engine.catalog()

@@ -58,6 +58,8 @@ def started(folder: Path) -> Iterator[Any]:
         "spark.driver.host": "127.0.0.1",
         "spark.log.level": "OFF",
         "spark.default.parallelism": "1",
+        # A view that is made in another zone is not read.
+        "spark.sql.session.timeZone": "UTC",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         **FOR_FEW_ROWS,
     }
