@@ -83,8 +83,10 @@ class WishDesk:
                 hint="ask for one count or one sum, or give epsilon, with error bars",
             )
         ((asked, mechanism),) = noisy
-        bounds = mechanism.prepare().fixed if isinstance(mechanism, ConstantVector) else None
-        if bounds is None or any(_reads_private(one.measured, one.wanted) for one in bounds):
+        if not isinstance(mechanism, ConstantVector):
+            raise self._no_public_width()
+        bounds = mechanism.prepare().fixed
+        if any(_reads_private(one.measured, one.wanted) for one in bounds):
             raise self._no_public_width()
         measurements = self.measurements(ready.snapshot)
         moved = mechanism.moves * sum(one.measure(measurements) for one in bounds)
