@@ -92,7 +92,6 @@ class WishDesk:
         moved = mechanism.moves * sum(one.measure(measurements) for one in bounds)
         return Fraction(moved), asked[1].unit
 
-
     def _no_public_width(self) -> QueryRefused:
         if self.catalog.unit is not None:
             return refusal(
