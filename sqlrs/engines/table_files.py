@@ -60,6 +60,7 @@ from sqlrs.engines.schema_records import (
 )
 from sqlrs.engines.table_target import EDGE, TableTarget
 from sqlrs.errors import UsageError
+from sqlrs.trees.identifiers import identifier
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -288,6 +289,11 @@ class _Opening:
 
         find = partial(_unfit_row, schema, _literal(self.staging))
         self._add(schema.rows(_literal(self.staging)), schema.columns, graph, states, write, find)
+        if graph is None and (key := staged.sqlite_key(name, path)):
+            # DuckDB holds it again while it loads the rows.
+            held = exp.PrimaryKey(expressions=[identifier(column) for column in key])
+            action = exp.AddConstraint(expressions=[held])
+            target.run(exp.Alter(kind="TABLE", this=target.table, actions=[action]), path)
 
     def _is_edge_list(self, types: Declared | None) -> bool:
         """Whether lines are edges of some form, not separated values by a schema."""

@@ -318,7 +318,39 @@ def test_a_database_and_a_file_on_the_command_line(tmp_path: Path) -> None:
     assert (found.returncode, found.stdout) == (0, "3\n")
 
 
-@pytest.mark.parametrize("url", ["s3://b/v.parquet", "https://h.invalid/v.csv", "az://b/v.parquet"])
+def test_primary_keys_of_sqlite_are_keys_where_they_hold_no_null(tmp_path: Path) -> None:
+    path = tmp_path / "app.sqlite"
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.executescript(
+            """
+            CREATE TABLE person (id INTEGER PRIMARY KEY, name TEXT);
+            CREATE TABLE visit (person INT NOT NULL, day TEXT NOT NULL, PRIMARY KEY (person, day));
+            CREATE TABLE nullable (id INT PRIMARY KEY);
+            CREATE TABLE untyped (id NOT NULL PRIMARY KEY);
+            INSERT INTO person VALUES (1, 'a'), (2, NULL);
+            INSERT INTO visit VALUES (1, 'x'), (1, 'X'), (2, 'x');
+            INSERT INTO nullable VALUES (NULL), (NULL);
+            INSERT INTO untyped VALUES (1), ('1');
+            """
+        )
+    with sqlrs.connect(path) as database:
+        keys = {table.name: table.keys for table in database.catalog.tables}
+        assert keys == {
+            "person": {frozenset({"id"})},
+            "visit": {frozenset({"person", "day"})},
+            "nullable": frozenset(),
+            "untyped": frozenset(),
+        }
+        joined = "SELECT count(*) FROM person JOIN visit ON person.id = visit.person"
+        assert database.count(joined, epsilon=1000).value == 3
+        for name in ("nullable", "untyped"):
+            assert database.count(f"SELECT count(*) FROM {name}", epsilon=1000).value == 2
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["s3://b/v.parquet", "https://h.invalid/v.csv", "az://b/v.parquet", "s3://b/v", "s3://b/"],
+)
 def test_addresses_need_an_extension(url: str) -> None:
     with pytest.raises(UsageError, match="extension") as caught:
         sqlrs.connect(tables={"visit": url})
