@@ -23,7 +23,7 @@ from sqlrs.compiler.simplify import Contradiction
 from sqlrs.effort import bounded_analysis
 from sqlrs.engines.base import Engine, Opened, Snapshot
 from sqlrs.epsilon import parse_error
-from sqlrs.errors import BudgetExhausted, SqlrsError
+from sqlrs.errors import BudgetExhausted, QueryRefused, SqlrsError
 from sqlrs.ledger import Charge, Ledger
 from sqlrs.ledger.base import add, exhausted
 from sqlrs.measuring.drift import unchanged
@@ -89,13 +89,29 @@ class WishDesk:
             )
         ((asked, mechanism),) = noisy
         if not isinstance(mechanism, ConstantVector):
-            raise refusal("wish_unsupported")
+            raise self._no_public_width()
         bounds = mechanism.prepare().fixed
         if any(_reads_private(one.measured, one.wanted) for one in bounds):
-            raise refusal("wish_unsupported")
+            raise self._no_public_width()
         measurements = self.public_measurements(ready.snapshot)
         moved = mechanism.moves * sum(one.measure(measurements) for one in bounds)
         return Fraction(moved), asked[1].unit
+
+    def _no_public_width(self) -> QueryRefused:
+        if self.catalog.unit is not None:
+            return refusal(
+                "wish_unsupported",
+                "an error cannot be wished where a unit has many rows: what the threshold cuts "
+                "off has no public bound",
+                hint="give epsilon; sqlrs price says what is known of the error",
+            )
+        return refusal(
+            "wish_unsupported",
+            "the noise of this statement has a private scale, and that is estimated first for "
+            "one count alone",
+            hint="ask for one count by itself (sqlrs count, Database.count), or give epsilon, "
+            "with error bars",
+        )
 
 
 def release_wished(request: Request, wish: Wish, desk: WishDesk) -> Answer:

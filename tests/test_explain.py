@@ -101,3 +101,29 @@ def test_indexes_are_ranked_and_few() -> None:
     hints = [line for line in str(explanation).splitlines() if "an index" in line]
     assert len(hints) == 3
     assert "narrow (a)" in hints[0]
+
+
+def test_a_statement_is_told_in_one_sentence_first() -> None:
+    with duckdb.connect() as connection:
+        connection.execute("CREATE TABLE person (id INT PRIMARY KEY, kind VARCHAR NOT NULL)")
+        connection.execute(
+            "CREATE TABLE visit (id INT PRIMARY KEY, person INT NOT NULL REFERENCES person (id), "
+            "cost INT NOT NULL)"
+        )
+        facts = {"bounds": {"visit.cost": [0, 100]}, "domains": {"person.kind": ["a", "b"]}}
+        with sqlrs.connect(connection, **facts) as database:
+            for sql, told in {
+                "SELECT kind, count(*), sum(cost) FROM person JOIN visit ON person.id = person "
+                "GROUP BY kind": "protects one row of person or one row of visit; 2 noisy numbers "
+                "for each of 2 groups, all at once; typical error 9.35 × what one row can change",
+                "SELECT sum(cost) FROM visit": "protects one row of visit; 1 noisy number; "
+                "typical error 1.41 × what one row can change",
+            }.items():
+                assert str(database.explain(sql, 1)).splitlines()[:2] == [told, ""]
+        with sqlrs.connect(connection, **facts, unit="person.id") as database:
+            head = str(database.explain("SELECT sum(cost) FROM visit", 1)).splitlines()[0]
+        assert head.startswith("protects one unit of person.id, with all its rows; 1 noisy number;")
+        assert head.endswith("a threshold that is chosen privately")
+        with sqlrs.connect(connection, public=["person"]) as database:
+            head = str(database.explain("SELECT id % 2, count(*) FROM person GROUP BY 1", 1))
+        assert head.startswith("protects nobody: every table is public")

@@ -101,6 +101,9 @@ def _names(frame: Any) -> list[Any] | None:
 
 def _object_columns(frame: Any) -> list[str]:
     """The columns of pandas that may hold anything."""
+    if type(frame).__module__.partition(".")[0] != "pandas":
+        # A lazy frame of polars warns of what asking for its types costs.
+        return []
     dtypes: Any = getattr(frame, "dtypes", None)
     if not hasattr(dtypes, "items"):
         return []

@@ -161,6 +161,7 @@ def _dated(row: Sequence[object]) -> tuple[object, ...]:
 
 # SQLite
 
+_TEXTS = re.compile("CHAR|CLOB|TEXT")
 _DECIMAL = re.compile(r"(DECIMAL|NUMERIC)\s*\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)")
 
 
@@ -193,6 +194,26 @@ def sqlite_schema(table: str, path: Path) -> TextSchema:
     found = _sqlite(path, "SELECT name, type FROM pragma_table_xinfo(?) WHERE hidden <> 1", table)
     columns = tuple((str(name), _sqlite_type(str(kind or "").upper())) for name, kind in found)
     return TextSchema(columns, None, ",", format="cells")
+
+
+def sqlite_key(table: str, path: Path) -> tuple[str, ...]:
+    """The columns of the primary key, none where it may hold a NULL or values of two kinds.
+
+    SQLite lets a primary key be NULL unless it is one INTEGER or said NOT NULL, and tells the
+    number 1 from the text '1' where a column is of neither kind.
+    """
+    found = _sqlite(
+        path,
+        'SELECT name, type, "notnull" FROM pragma_table_xinfo(?) WHERE pk > 0 ORDER BY pk',
+        table,
+    )
+    key = [(str(name), str(kind or "").upper(), bool(never)) for name, kind, never in found]
+    row_id = [kind for _, kind, _ in key] == ["INTEGER"]
+    sound = all(
+        (never or row_id) and (_sqlite_type(kind) == "BIGINT" or _TEXTS.search(kind))
+        for _, kind, never in key
+    )
+    return tuple(name for name, _, _ in key) if sound else ()
 
 
 def sqlite_rows(table: str, path: Path, schema: TextSchema) -> Iterator[tuple[object, ...]]:

@@ -49,6 +49,7 @@ from sqlrs.engines.file_schema import (
 )
 from sqlrs.engines.frames import is_frame
 from sqlrs.engines.loaded_files import Columns, Files, Filling, FindUnfit, Run, States, states_of
+from sqlrs.engines.named_fields import named_rows
 from sqlrs.engines.schema_records import (
     inferred_json_schema,
     inferred_partitions,
@@ -60,6 +61,7 @@ from sqlrs.engines.schema_records import (
 )
 from sqlrs.engines.table_target import EDGE, TableTarget
 from sqlrs.errors import UsageError
+from sqlrs.trees.identifiers import identifier
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -116,7 +118,13 @@ def open_tables(
         else:
             path = located(name, Path(fspath(given)))
             opening = _Opening(target, path, spill / f"staged-{place}{path.suffix}")
-            opening.open(declared, graph or ("directed" if path.suffix in EDGES else None))
+            plain = path.suffix not in EDGES or declared is not None
+            if graph is not None and declared is not None and path.suffix in EDGES:
+                raise UsageError(
+                    f"{given} is a graph or a table of named columns, not both",
+                    hint="leave --types out, or the graph",
+                )
+            opening.open(declared, graph or (None if plain else "directed"))
             readable += [*path.files, opening.staging]
     _allow(connection, readable)
     return files
@@ -134,7 +142,7 @@ class _Opening:
         """Create the table or view, and remember how it is filled."""
         states = states_of(self.data.files)
         suffix, path = self.data.suffix, self.data.named
-        if types is not None and suffix in {*EDGES, *SQLITE}:
+        if types is not None and (suffix in SQLITE or suffix == ".mtx"):
             raise UsageError(f"{path} has types of its own", hint="leave --types out")
         if self.data.compression in PACKED:
             staged.unpack(path, str(self.data.compression), self.staging)
@@ -144,6 +152,8 @@ class _Opening:
             self._open_sqlite(graph, states)
         elif suffix in BOOKS:
             self._open_sheet(types, graph, states)
+        elif suffix in EDGES and types is not None:
+            self._open_named_edges(types, states)
         elif graph is not None and self._is_edge_list(types):
             self._open_edges(graph, states)
         else:
@@ -288,6 +298,11 @@ class _Opening:
 
         find = partial(_unfit_row, schema, _literal(self.staging))
         self._add(schema.rows(_literal(self.staging)), schema.columns, graph, states, write, find)
+        if graph is None and (key := staged.sqlite_key(name, path)):
+            # DuckDB holds it again while it loads the rows.
+            held = exp.PrimaryKey(expressions=[identifier(column) for column in key])
+            action = exp.AddConstraint(expressions=[held])
+            target.run(exp.Alter(kind="TABLE", this=target.table, actions=[action]), path)
 
     def _is_edge_list(self, types: Declared | None) -> bool:
         """Whether lines are edges of some form, not separated values by a schema."""
@@ -318,6 +333,18 @@ class _Opening:
             else "every line of an edge list holds two integers"
         )
         self._add(form.rows(source, skip), columns, graph, states, find_unfit=find, remedy=remedy)
+
+    def _open_named_edges(self, types: Declared, states: States) -> None:
+        """All fields of an edge list as columns of a plain table."""
+        target, path, source = self.target, self.data.named, _literal(self._text)
+        head = head_of(source, target.ask)
+        form = form_of(path, head, matrix=False, directed=True)
+        schema = declared_schema(target.name, types, ",", "cells", ())
+        schema = with_own_types(target.name, schema, target.ask)
+        skip = lines_above(path, form, head)
+        rows = named_rows(form, schema, path.name, source, skip)
+        find = partial(form.find_unfit, source, skip)
+        self._add(rows, schema.columns, None, states, find_unfit=find)
 
     def _add(
         self,

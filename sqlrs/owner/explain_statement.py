@@ -19,6 +19,7 @@ from sqlrs.engines.base import Engine
 from sqlrs.measures import Aggregation, Asked
 from sqlrs.mechanisms.vector_base import VectorMechanism
 from sqlrs.owner.explain import work_lines
+from sqlrs.owner.in_short import statement_in_short
 from sqlrs.settings import Request, Settings
 from sqlrs.sql.grouped_text import domain_text, query_text
 from sqlrs.work_bound import NOTHING_DECLARED, DeclaredSizes
@@ -40,9 +41,7 @@ class StatementExplanation:
 
     def __str__(self) -> str:
         statement = self.compiled.statement
-        lines: list[str] = []
-        if self.compiled.unit is not None:
-            lines += [f"protects one unit of {self.compiled.unit.name}, with all its rows", ""]
+        lines = [self._in_short(), ""]
         for aggregation in statement.aggregations:
             lines += [aggregation.name, *self._groups(aggregation)]
             for number, place in enumerate(aggregation.columns):
@@ -50,6 +49,14 @@ class StatementExplanation:
             lines.append("")
         lines += ["afterwards, free of charge", f"  {statement.above.sql(self.dialect)}"]
         return "\n".join(lines)
+
+    def _in_short(self) -> str:
+        asked = self.compiled.asked
+        queries = [one.residuals.query for summands in asked.values() for one in summands]
+        noise = [self.mechanisms[one].describe() for one in asked]
+        groups = max((prod(sizes) for sizes in self.sizes.values()), default=1)
+        unit = self.compiled.unit
+        return statement_in_short(queries, noise, groups, None if unit is None else unit.name)
 
     def _repr_html_(self) -> str:
         """The text, as a notebook shows it."""

@@ -88,12 +88,16 @@ class ExposedFunction:
 
 @dataclass(frozen=True)
 class ExposedSchema:
-    """All that analysts may name, and the schemas that a bare name is looked up in."""
+    """All that analysts may name, and the schemas that a bare name is looked up in.
+
+    ``unit``: who is protected, None for single rows.
+    """
 
     tables: tuple[ExposedTable, ...]
     views: tuple[ExposedView, ...] = ()
     search_path: tuple[str, ...] = ("public",)
     functions: tuple[ExposedFunction, ...] = ()
+    unit: str | None = None
 
     @property
     def relations(self) -> tuple[ExposedTable | ExposedView, ...]:

@@ -148,6 +148,7 @@ class Connection:
             max_statement=limits.statement_characters,
             max_prepared=limits.prepared_statements,
             max_prepared_bytes=limits.prepared_bytes,
+            unit=known.unit,
         )
         await self._converse(session, FrameBuffer(session_limits(limits.message_bytes)))
 

@@ -81,6 +81,7 @@ def exposed_schema(catalog: Catalog) -> ExposedSchema:
             )
             for one in catalog.functions
         ),
+        None if catalog.unit is None else catalog.unit.name,
     )
 
 

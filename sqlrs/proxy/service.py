@@ -40,26 +40,28 @@ def failed() -> EngineFailed:
 class Offered:
     """One dataset: the database name of clients, who answers, who reads SQL, and the shadow.
 
-    There is no shadow where no PostgreSQL client is served.
+    There is no shadow where no PostgreSQL client is served. ``unit``: who is protected.
     """
 
     name: str
     backend: Backend
     readers: Readers
     shadow: Shadow | None = None
+    unit: str | None = None
 
     @classmethod
     def of(
         cls, name: str, backend: Backend, config: ProxyConfig, shadow: Shadow | None = None
     ) -> Offered:
         """A dataset with workers of its own."""
+        schema = backend.schema()
         readers = Readers(
-            Policy(backend.schema()),
+            Policy(schema),
             backend.checker(),
             workers=config.readers,
             seconds=config.limits.reading_seconds,
         )
-        return cls(name, backend, readers, shadow)
+        return cls(name, backend, readers, shadow, schema.unit)
 
 
 def budget_gauges(

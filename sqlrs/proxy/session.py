@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlrs.errors import SqlrsError
+from sqlrs.inputs.bigquery import check_unit_column, without_clause
 from sqlrs.proxy.backend import TextRow
 from sqlrs.proxy.effects import (
     Admit,
@@ -112,8 +113,10 @@ class Session:
         max_statement: int,
         max_prepared: int,
         max_prepared_bytes: int,
+        unit: str | None = None,
     ) -> None:
         self._limits = limits
+        self._unit = unit
         self._max_statement = max_statement
         self._prepared = Prepareds(max_prepared, max_prepared_bytes)
         self._skipping = False
@@ -257,6 +260,7 @@ class Session:
                 error("42601", "cannot insert multiple commands into a prepared statement")
             )
         plan = plans[0] if plans else None
+        message = replace(message, sql=without_clause(message.sql).sql)
         if plan is not None and plan.route in _FREE:
             prepared = yield from self._prepare_reading(message, plan)
             self._prepared.add(message.name, prepared)
@@ -410,8 +414,11 @@ class Session:
             raise _Refusal(
                 error("54000", f"a statement has at most {self._max_statement} characters")
             )
-        plans: list[Decision] = yield Examine(sql)
-        return plans
+        # As long as the text: places stay as they are.
+        clause = without_clause(sql)
+        check_unit_column(clause.unit_column, self._unit)
+        plans: list[Decision] = yield Examine(clause.sql)
+        return [replace(plan, epsilon=clause.epsilon) for plan in plans]
 
     def _answer(
         self, name: str, portal: Portal, message: Execute, description: bytes = b""
@@ -434,16 +441,18 @@ class Session:
         suspended = message.max_rows == 1 == rows
         yield Reply(PORTAL_SUSPENDED if suspended else command_complete(f"SELECT {rows}"))
 
-    def _terms(self) -> Generator[Effect, Any, tuple[Terms, int]]:
-        """What the settings say of the price, and the time limit."""
+    def _terms(self, plan: Decision | None = None) -> Generator[Effect, Any, tuple[Terms, int]]:
+        """What the statement or else the settings say of the price, and the time limit."""
         frames = yield from self._asked(*to_shadow.read_settings(self._own))
         row = next(read_data_row(frame.body) for frame in frames if frame.kind == b"D")
-        *price, timeout = (None if v is None else v.decode("utf-8") for v in row)
-        return self._limits().terms(*price), int(timeout or 0)
+        epsilon, *others, timeout = (None if v is None else v.decode("utf-8") for v in row)
+        if plan is not None and plan.epsilon is not None:
+            epsilon = plan.epsilon
+        return self._limits().terms(epsilon, *others), int(timeout or 0)
 
     def _release(self, portal: Portal, description: bytes = b"") -> Generator[Effect, Any, int]:
         """Answer a count; the number of rows that its HAVING, LIMIT and OFFSET leave: 0 or 1."""
-        terms, timeout = yield from self._terms()
+        terms, timeout = yield from self._terms(portal.plan)
         outcome = yield Count(
             portal.sql, terms.epsilon, terms.error_bars, timeout, error=terms.error
         )
@@ -460,7 +469,7 @@ class Session:
 
     def _release_table(self, name: str, portal: Portal) -> Steps:
         """Answer a table: its rows go into a portal of the shadow's, which hands them out."""
-        terms, timeout = yield from self._terms()
+        terms, timeout = yield from self._terms(portal.plan)
         bars, shape = terms.error_bars, portal.shape
         if portal.always and terms.error is not None:
             # The width of a wish that is granted for a table is public: its ends are free.

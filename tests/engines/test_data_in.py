@@ -332,7 +332,74 @@ def test_a_database_and_a_file_on_the_command_line(tmp_path: Path) -> None:
     assert (found.returncode, found.stdout) == (0, "3\n")
 
 
-@pytest.mark.parametrize("url", ["s3://b/v.parquet", "https://h.invalid/v.csv", "az://b/v.parquet"])
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("edge.edges", "% a comment\n1 2 0.5\n\n2  3\t1.5\n1 2 0.5\n"),
+        ("edge.txt", "# from to weight\n1\t2\t0.5\n2\t3\t1.5\n1\t2\t0.5\n"),
+        ("edge.edges", "src,dst,weight\n1, 2, 0.5\n2,3,1.5\n1,2,0.5\n"),
+    ],
+)
+def test_further_fields_of_an_edge_list_are_columns_by_their_names(
+    tmp_path: Path, name: str, text: str
+) -> None:
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    types = {"edge": "src BIGINT, dst BIGINT, weight DECIMAL(4, 1)"}
+    with sqlrs.connect(tables={"edge": tmp_path / name}, types=types) as database:
+        # A plain table: nothing says that an edge stands there once.
+        assert not database.catalog.tables[0].keys
+        heavy = "SELECT count(*) FROM edge WHERE weight < 1 AND dst = 2"
+        assert database.count(heavy, epsilon=1000).value == 2
+    with pytest.raises(UsageError, match="3 fields, but 2"):
+        sqlrs.connect(tables={"edge": tmp_path / name}, types={"edge": "src BIGINT, dst BIGINT"})
+    with pytest.raises(UsageError, match="not both"):
+        sqlrs.connect(tables={"edge": tmp_path / name}, types=types, graphs={"edge": "undirected"})
+
+
+@pytest.mark.parametrize("line", ["3 4", "3 4 5 6", "3 4 x", "3 y 1", "3 4 0.55"])
+def test_a_line_of_other_fields_fails(tmp_path: Path, line: str) -> None:
+    (tmp_path / "edge.edges").write_text(f"1 2 0.5\n{line}\n", encoding="utf-8")
+    types = {"edge": "src BIGINT, dst BIGINT, weight DECIMAL(4, 1)"}
+    with (
+        sqlrs.connect(tables={"edge": tmp_path / "edge.edges"}, types=types) as database,
+        pytest.raises(EngineFailed),
+    ):
+        database.count("SELECT count(*) FROM edge", epsilon=1000)
+
+
+def test_primary_keys_of_sqlite_are_keys_where_they_hold_no_null(tmp_path: Path) -> None:
+    path = tmp_path / "app.sqlite"
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.executescript(
+            """
+            CREATE TABLE person (id INTEGER PRIMARY KEY, name TEXT);
+            CREATE TABLE visit (person INT NOT NULL, day TEXT NOT NULL, PRIMARY KEY (person, day));
+            CREATE TABLE nullable (id INT PRIMARY KEY);
+            CREATE TABLE untyped (id NOT NULL PRIMARY KEY);
+            INSERT INTO person VALUES (1, 'a'), (2, NULL);
+            INSERT INTO visit VALUES (1, 'x'), (1, 'X'), (2, 'x');
+            INSERT INTO nullable VALUES (NULL), (NULL);
+            INSERT INTO untyped VALUES (1), ('1');
+            """
+        )
+    with sqlrs.connect(path) as database:
+        keys = {table.name: table.keys for table in database.catalog.tables}
+        assert keys == {
+            "person": {frozenset({"id"})},
+            "visit": {frozenset({"person", "day"})},
+            "nullable": frozenset(),
+            "untyped": frozenset(),
+        }
+        joined = "SELECT count(*) FROM person JOIN visit ON person.id = visit.person"
+        assert database.count(joined, epsilon=1000).value == 3
+        for name in ("nullable", "untyped"):
+            assert database.count(f"SELECT count(*) FROM {name}", epsilon=1000).value == 2
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["s3://b/v.parquet", "https://h.invalid/v.csv", "az://b/v.parquet", "s3://b/v", "s3://b/"],
+)
 def test_addresses_need_an_extension(url: str) -> None:
     with pytest.raises(UsageError, match="extension") as caught:
         sqlrs.connect(tables={"visit": url})

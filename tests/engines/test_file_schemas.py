@@ -129,9 +129,11 @@ def test_other_declarations_are_refused(visits: Path, types: object) -> None:
 
 
 def test_types_are_for_text_files_that_are_there(visits: Path, tmp_path: Path) -> None:
-    (tmp_path / "g.txt").write_text("1 2\n")
+    (tmp_path / "g.mtx").write_text(
+        "%%MatrixMarket matrix coordinate pattern general\n2 2 1\n1 2\n"
+    )
     with pytest.raises(UsageError, match="types of its own"):
-        connected(tmp_path / "g.txt", types={"visit": "src BIGINT, dst BIGINT"})
+        connected(tmp_path / "g.mtx", types={"visit": "src BIGINT, dst BIGINT"})
     with pytest.raises(UsageError, match="no file is given for table other"):
         connected(visits, types={"other": "a BIGINT"})
 

@@ -48,6 +48,7 @@ def kinds(database: sqlrs.Database) -> dict[str, str]:
     return {column.name: column.type.name for column in table.columns}
 
 
+@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("kind", frames())
 def test_every_frame_is_the_same_table(kind: str) -> None:
     with sqlrs.connect(tables={"visit": frames()[kind]}) as database:

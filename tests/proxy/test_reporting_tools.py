@@ -132,6 +132,38 @@ def test_intervals_are_columns_for_tools_that_show_no_notices(proxy: RunningProx
         assert (low, high) in newest.fetchall()
 
 
+def test_bigquerys_clause_names_the_price_of_its_statement(proxy: RunningProxy) -> None:
+    clause = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = {}, delta = 1e-9)"
+    spent = "SELECT epsilon FROM sqlrs.history LIMIT 1"
+    with psycopg.connect(proxy.dsn(), autocommit=True) as connection:
+        for text, parameters in (
+            ("count(*) FROM visit WHERE cost < 17", None),
+            ("count(*) FROM visit WHERE cost < %s", [18]),
+            ("ward_id, count(*) FROM visit WHERE ward_id IN (1, 2) GROUP BY ward_id", None),
+        ):
+            for epsilon in ("700", "600.5"):
+                asked = connection.execute(f"{clause.format(epsilon)} {text}", parameters)
+                assert asked.fetchall()
+                assert connection.execute(spent).fetchone() == (Decimal(epsilon),), text
+        # The next statement costs what the session says, and none more than the owner allows.
+        connection.execute("SELECT count(*) FROM visit WHERE cost < 19")
+        assert connection.execute(spent).fetchone() == (Decimal(1000),)
+        for options, message in (
+            ("epsilon = 1001", "and 1000"),
+            ("max_groups_contributed = 2", "is not taken over"),
+            ("epsilon = 1, privacy_unit_column = id", "single rows are protected"),
+        ):
+            text = f"SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS({options}) count(*) FROM visit"
+            with pytest.raises(psycopg.Error, match=message):
+                connection.execute(text)
+        assert connection.execute(spent).fetchone() == (Decimal(1000),)
+        with pytest.raises(psycopg.Error) as refused:
+            connection.execute(f"{clause.format(1)} count(*) FROM nothing")
+        # Its place is that of the text as it was sent.
+        position = refused.value.diag.statement_position
+        assert position == str(len(f"{clause.format(1)} count(*) FROM ") + 1)
+
+
 def test_a_cached_statement_outlives_every_setting(proxy: RunningProxy) -> None:
     """asyncpg keeps the columns of a statement that it prepared."""
     asyncpg = pytest.importorskip("asyncpg")

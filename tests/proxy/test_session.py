@@ -195,6 +195,26 @@ def sqlstates(frames: list[Frame]) -> list[str]:
     return [report_fields(frame.body)["C"] for frame in frames if frame.kind == b"E"]
 
 
+@pytest.mark.parametrize("prepared", [False, True])
+def test_a_price_in_the_text_is_for_its_statement_within_the_limits(
+    world: World, prepared: bool
+) -> None:
+    def asked(epsilon: str) -> list[Frame]:
+        clause = f"SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = {epsilon})"
+        sql = COUNT.replace("SELECT", clause, 1)
+        if not prepared:
+            return world.say(SimpleQuery(sql))
+        return world.say(Parse("", sql), Bind("", ""), Execute(""), Sync())
+
+    asked("0.25")
+    assert [count.epsilon for count in world.counted] == [Decimal("0.25")]
+    assert "DIFFERENTIAL" not in world.counted[0].sql + "".join(world.checked)
+    assert not any(b"DIFFERENTIAL" in frame.body for frame in world.to_shadow)
+    assert sqlstates(asked("1.5")) == ["22023"]
+    world.say(SimpleQuery(COUNT))
+    assert [count.epsilon for count in world.counted] == [Decimal("0.25"), Decimal("0.5")]
+
+
 def test_a_simple_count(world: World) -> None:
     frames = world.say(SimpleQuery(COUNT))
     assert [frame.kind for frame in frames] == [b"N", b"T", b"D", b"C", b"Z"]

@@ -73,7 +73,10 @@ class Tokens:
 
 @dataclass(frozen=True)
 class Decision:
-    """A statement that may go on. ``fresh`` names the sqlrs views and settings it reads."""
+    """A statement that may go on. ``fresh`` names the sqlrs views and settings it reads.
+
+    ``epsilon``: the price that the statement itself names, in BigQuery's clause.
+    """
 
     route: Route
     statement: ClientStatement
@@ -81,6 +84,7 @@ class Decision:
     deallocates: str | None = None
     deallocates_all: bool = False
     assigns: tuple[str, str] | None = None
+    epsilon: str | None = None
 
 
 def split(sql: str) -> list[Tokens]:
