@@ -20,8 +20,11 @@ from sqlrs.catalog import Catalog, ColumnType, Family, Routine
 from sqlrs.compiled import CompiledStatement
 from sqlrs.engines.base import Opened, Row, Snapshot, one_integer, rows_for_good
 from sqlrs.measures import KeyDomain, Measure, Ordinals
+from sqlrs.measuring.groups import can_measure_by_group
 from sqlrs.measuring.measurements import Measurements
+from sqlrs.measuring.sampling import _Sampled
 from sqlrs.planning import lookups_last
+from sqlrs.planning.table_statistics import Repetition
 from sqlrs.query import Variable
 from sqlrs.sensitivity.weighted import counted, needs_sums, sum_reached
 from sqlrs.sql.known_groups import as_constants
@@ -51,8 +54,8 @@ STATEMENTS = [
     "GROUP BY 1, 2",
     "SELECT i_seats, count(*), sum(i_far) FROM trip GROUP BY i_seats",
     "SELECT CASE WHEN i_far > 0.5 THEN 1 ELSE 0 END, count(*) FROM trip GROUP BY 1",
-    "SELECT a.i_kind, count(*) FROM trip a JOIN trip b ON a.i_kind = b.i_kind AND a.i_id <> b.i_id "
-    "GROUP BY 1",
+    "SELECT a.i_kind, count(*) FROM trip a JOIN trip b ON a.i_kind = b.i_kind "
+    "AND a.i_town = b.i_town AND a.i_id <> b.i_id GROUP BY 1",
 ]
 DOMAINS: Mapping[str, Sequence[int | str]] = {
     "trip.i_kind": ["", "a", "A", "ä", "it's", "a\\b", "x y"],
@@ -169,9 +172,20 @@ def measured(
     for one, domains in terms:
         residuals = one.residuals
         kinds = [counted(residuals), *([residuals] if needs_sums(residuals.query) else [])]
-        values: list[object] = [
-            dict(measurements.values(kind, sum_reached(residuals), None)) for kind in kinds
-        ]
+        wanted = sum_reached(residuals)
+        values: list[object] = [dict(measurements.values(kind, wanted, None)) for kind in kinds]
+        keys = one.signed.keys
+        if all(can_measure_by_group(kind, wanted, keys) for kind in kinds):
+            # Before the totals, as a release does: they may be read on the way.
+            values += [
+                {
+                    group: dict(own)
+                    for group, own in measurements.values_by_group(
+                        kind, wanted, keys, domains
+                    ).items()
+                }
+                for kind in kinds
+            ]
         found.append((dict(measurements.totals(one.signed, residuals, domains)), values))
     return found
 
@@ -192,6 +206,25 @@ def test_known_groups_have_the_numbers_of_the_plain_plan(
             plain = measured(database, compiled, snapshot, known=False)
             assert measured(database, compiled, ForGood(snapshot), known=True) == plain
             assert measured(database, compiled, snapshot, known=True) == plain
+
+
+def test_the_largest_part_of_a_group_is_read_beside_its_total(
+    opened: tuple[sqlrs.Database, object],
+) -> None:
+    database, writer = opened
+    fill(writer, rows(random.Random(SEED)))
+    # Of the other keys some values have no constants.
+    sql = STATEMENTS[-1].replace("GROUP BY", "WHERE a.i_kind IN ('a', 'A', 'x y') GROUP BY")
+    compiled = CompiledStatement.of(sql, database.catalog, database.settings)
+    with database.engine.snapshot() as snapshot:
+        plain = measured(database, compiled, snapshot, known=False)
+        good = ForGood(snapshot)
+        # Of so many rows no pairs are made.
+        trip = compiled.queries[0].atoms[0].table.identity
+        often = {(trip, name): Repetition.guessed(1e7) for name in ("i_kind", "i_town")}
+        good.learned = {"statistics": _Sampled({trip: 1e7}, often)}
+        assert measured(database, compiled, good, known=True) == plain
+    assert any("part" in one.sql() and "both" in one.sql() for one in good.statements)
 
 
 def test_constants_and_lookups_are_used_where_they_can_be(
