@@ -12,9 +12,10 @@ from sqlglot import exp
 from sqlrs.engines.base import Row, Snapshot, integer_rows, integers, rows_for_good
 from sqlrs.measures import KeyDomain, Ordinals
 from sqlrs.measuring.evaluate import Evaluator
-from sqlrs.planning.by_group import by_group
+from sqlrs.planning.by_group import ByGroup, by_group
 from sqlrs.planning.key_joins import joins_by_keys
 from sqlrs.planning.lookups_last import lookups_last
+from sqlrs.planning.table_statistics import Statistics
 from sqlrs.query import Term, Variable
 from sqlrs.residuals.residual import Members, Reading, Residual, Residuals
 from sqlrs.sql.grouped import (
@@ -23,6 +24,7 @@ from sqlrs.sql.grouped import (
     grouped_largest,
     grouped_side_by_side,
     grouped_totals,
+    largest_beside_totals,
 )
 from sqlrs.sql.known_groups import Known, as_constants
 from sqlrs.sql.side_by_side import SideBySide
@@ -119,10 +121,7 @@ class NumberedGroups:
             statistics = evaluator.statistics
 
         def written() -> exp.Select:
-            plan = None
-            if how == "auto" and statistics is not None and joins_by_keys(whole.query):
-                plan = lookups_last(whole, self.variables, statistics, self._sizes())
-            plan = plan or by_group(whole, self.variables, statistics, how=how)
+            plan = self._plan(whole, statistics, how)
             return grouped_totals(plan, self.keys, self.domains, evaluator.dialect, known)
 
         if statistics is not None and fixed is None:
@@ -130,6 +129,12 @@ class NumberedGroups:
             return _numbers(written(), evaluator, add)
         about = (whole, self.keys, fixed, *self.domains)
         return _numbers(evaluator.kept.of(about, written, detail=(how, known)), evaluator, add)
+
+    def _plan(self, whole: Residual, statistics: Statistics | None, how: str) -> ByGroup:
+        plan = None
+        if how == "auto" and statistics is not None and joins_by_keys(whole.query):
+            plan = lookups_last(whole, self.variables, statistics, self._sizes())
+        return plan or by_group(whole, self.variables, statistics, how=how)
 
     def _sizes(self) -> dict[Variable, int]:
         """How many values of a key are in its domain, where that is known."""
@@ -169,6 +174,38 @@ class NumberedGroups:
             evaluator,
             max,
         )
+
+    def largest_beside_totals(
+        self, part: Residual, whole: Residual, evaluator: Evaluator
+    ) -> tuple[dict[Ordinals, int], dict[Ordinals, int]] | None:
+        """Both by one statement, where the part is a step on the way to the whole; else None."""
+        known = self.known
+        if known is None or evaluator.how != "auto" or joins_by_keys(whole.query):
+            return None
+
+        def written() -> exp.Select | None:
+            return largest_beside_totals(
+                self._plan(whole, evaluator.statistics, evaluator.how),
+                by_group(part, self.variables, evaluator.statistics, how=evaluator.how),
+                self.keys,
+                self.domains,
+                evaluator.dialect,
+                known,
+            )
+
+        fixed = rows_for_good(evaluator.snapshot)
+        about = (part, whole, self.keys, fixed, *self.domains)
+        statement = (
+            written()
+            if fixed is None
+            else evaluator.kept.of(about, written, detail=("beside", known))
+        )
+        if statement is None:
+            return None
+        rows = integer_rows(evaluator.snapshot.rows(statement))
+        total = [(*row[:-2], row[-1]) for row in rows if row[-2] == 0]
+        largest = [(*row[:-2], row[-1]) for row in rows if row[-2] == 1]
+        return _by_group(largest, max), _by_group(total, add)
 
 
 _Together = Callable[[int, int], int]

@@ -33,11 +33,12 @@ from sqlrs.trees.kept import Kept
 
 if TYPE_CHECKING:
     # A single count does without groups and units.
-    from sqlrs.measuring.groups import ReadDomains
+    from sqlrs.measuring.groups import NumberedGroups, ReadDomains
     from sqlrs.measuring.read_totals import ReadTotals
 
 Fold = Callable[[Values], Fraction]
 _Known = dict[Members, int]
+_Expected = tuple[Signed, Residuals, Sequence[KeyDomain]]
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,7 @@ class Measurements:
     kept: Kept = field(default_factory=Kept, compare=False, repr=False)
     beside: SumsBesideCounts = field(default_factory=SumsBesideCounts, compare=False, repr=False)
     domains: ReadDomains | None = field(default=None, compare=False, repr=False)
+    expected: list[_Expected] = field(default_factory=list, compare=False, repr=False)
 
     def count(self, residuals: Residuals) -> int:
         """The true count alone."""
@@ -107,6 +109,7 @@ class Measurements:
         from sqlrs.measuring.read_totals import read_side_by_side
 
         terms = list(wanted)
+        self.expected.extend(terms)
         self.beside.expect(residuals for _, residuals, _ in terms)
         parts = [(signed, domains) for signed, _, domains in terms]
         objects = tuple(one for signed, domains in parts for one in (signed, *domains))
@@ -147,7 +150,9 @@ class Measurements:
                         known[part.members] = known[one.members]
                     continue
                 if groups.divide(part):
-                    here = groups.largest(part, evaluator)
+                    here = self._with_totals(groups, part, residuals, evaluator)
+                    if here is None:
+                        here = groups.largest(part, evaluator)
                 else:
                     here = dict.fromkeys(found, evaluator(part).value)
                 if not here.keys() <= found.keys():
@@ -216,6 +221,25 @@ class Measurements:
             self.kept,
             alone,
         )
+
+    def _with_totals(
+        self, groups: NumberedGroups, part: Residual, residuals: Residuals, evaluator: Evaluator
+    ) -> dict[Ordinals, int] | None:
+        """T_E of each group by a statement that reads totals which are still wanted, if one can."""
+        from sqlrs.measuring.read_totals import ReadTotals
+
+        for signed, own, domains in self.expected:
+            if (
+                id(signed) not in self.read
+                and own is residuals
+                and signed.keys == groups.keys
+                and ReadTotals(signed, groups.domains, {}).of(signed, domains)
+            ):
+                whole = residuals.of(residuals.query.everything)
+                if (found := groups.largest_beside_totals(part, whole, evaluator)) is not None:
+                    self.read[id(signed)] = ReadTotals(signed, groups.domains, found[1])
+                    return found[0]
+        return None
 
     def _rows_of(self, domains: Sequence[KeyDomain]) -> tuple[tuple[Row, ...], ...] | None:
         return None if self.domains is None else self.domains.of(domains)

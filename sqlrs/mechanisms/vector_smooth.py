@@ -139,11 +139,12 @@ class PreparedParallel:
     ) -> VectorDraw:
         """The true numbers, and T_E of each group."""
         own, smooth = self.mechanism, self.mechanism.smooth
-        numbers = true_numbers(own.summands, measurements, domains, groups, own.size)
         weights = smooth.noise.weights
+        # In this order: a statement for T_E may read the numbers on its way.
         parts = [
             bound.measure_by_group(measurements, weights, domains, groups) for bound in self.bounds
         ]
+        numbers = true_numbers(own.summands, measurements, domains, groups, own.size)
 
         def draw(bits: RandomBits) -> tuple[Noisy, ...]:
             sensitivities = zip(*(part() for part in parts), strict=True)

@@ -100,6 +100,10 @@ class StatementBuilder:
             select.set("with_", exp.With(expressions=ctes))
         return select
 
+    def has(self, grouping: Grouping) -> bool:
+        """Whether an equal step is there."""
+        return grouping.canonical.form in self._steps
+
     def step(self, grouping: Grouping) -> StepResult:
         """The relation of a step, from an equal one where there is one."""
         form, kept = grouping.canonical.form, in_order(grouping)

@@ -13,6 +13,7 @@ from sqlglot import exp
 from sqlrs.dialects import dialect_named
 from sqlrs.measures import KeyDomain
 from sqlrs.planning.by_group import ByGroup
+from sqlrs.planning.leading import one_grouping
 from sqlrs.planning.plan import table_names
 from sqlrs.query import Term, Variable
 from sqlrs.residuals.residual import Residual
@@ -37,12 +38,15 @@ from sqlrs.trees.build import (
     number,
     select_from,
     table_named,
+    union_of,
     with_columns,
 )
 from sqlrs.trees.constants import literal
 from sqlrs.trees.identifiers import again, column
 from sqlrs.trees.naming import RESULTS, column_names, free_name
 from sqlrs.trees.totals import product, summed
+
+_PART = "part"
 
 
 def grouped_totals(
@@ -94,6 +98,44 @@ def grouped_side_by_side(
     results = [free_name(RESULTS, taken) for _ in sides.weights]
     rows = building.add("per_key", _summed(sides, whole, names, results))
     return _by_ordinals(plan, building, rows, names, results, keys, domains, known, exp.Sum)
+
+
+def largest_beside_totals(
+    whole: ByGroup,
+    part: ByGroup,
+    keys: Sequence[Term | None],
+    domains: Sequence[KeyDomain],
+    dialect: str,
+    known: Known,
+) -> exp.Select | None:
+    """Rows (ordinals…, 0, value of the whole query) and (ordinals…, 1, largest count of the part).
+
+    None where the part is no step on the way to the whole.
+    """
+    counted = None if part.total is None or part.factors else one_grouping(part.total)
+    if counted is None:
+        return None
+    building = _building(whole.residual, domains, dialect)
+    rows, names = counts_per_key(whole, building)
+    if not building.has(counted):
+        return None
+    step = building.step(counted)
+    number_of_rows = column(RESULTS, step.name) if step.counted else number(1)
+    held = [column(step.columns[v], step.name) for v in sorted(names)]
+    largest = select_from(
+        table_named(step.name),
+        named(number(1), _PART),
+        *(named(again(one), names[v]) for v, one in zip(sorted(names), held, strict=True)),
+        named(exp.Max(this=number_of_rows), RESULTS),
+    )
+    total = select_from(
+        table_named(rows),
+        named(number(0), _PART),
+        *(column(names[v], rows) for v in sorted(names)),
+        column(RESULTS, rows),
+    )
+    both = building.add("both", union_of([total, grouped_by(largest, held)]))
+    return located_in_constants(building, both, names, [_PART, RESULTS], keys, domains, known)
 
 
 def domain_rows(domain: KeyDomain, most: int) -> exp.Select:

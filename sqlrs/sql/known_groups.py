@@ -7,7 +7,8 @@ docs/proofs/plans.md, section 9.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import date, datetime, time
+from datetime import date, datetime, time, timedelta
+from itertools import pairwise
 from typing import cast
 
 from sqlglot import exp
@@ -40,6 +41,7 @@ _TEXTS = ("varchar", "text", "character varying", "string")
 _MOMENTS = ("timestamp", "timestamp without time zone")
 _LARGEST = 2**63 - 1
 _IN_EVERY_NUMBER = 2**24
+_APART = timedelta(days=2)
 
 
 def as_constants(
@@ -94,15 +96,22 @@ def _are_plain_to_all(values: Sequence[object], domain: KeyDomain) -> bool:
     """
     if all(type(value) is int and abs(value) <= _IN_EVERY_NUMBER for value in values):
         return True
-    if all(type(value) is date and date.min < value < date.max for value in values):
-        return True
-    days = all(type(value) is datetime and _is_midnight(value) for value in values)
-    return days and _are_microseconds(domain)
+    days = [value for value in values if type(value) is date and date.min < value < date.max]
+    if len(days) == len(values):
+        return _are_apart([datetime.combine(day, time()) for day in days])
+    moments = [value for value in values if type(value) is datetime and _is_midnight(value)]
+    return len(moments) == len(values) and _are_apart(moments) and _are_microseconds(domain)
 
 
 def _is_midnight(value: datetime) -> bool:
     finite = datetime.min < value.replace(tzinfo=None) < datetime.max
     return value.tzinfo is None and finite and value.time() == time()
+
+
+def _are_apart(moments: Sequence[datetime]) -> bool:
+    """Whether they differ in every time zone, also in one that leaves out a day."""
+    ordered = sorted(moments)
+    return all(b - a >= _APART for a, b in pairwise(ordered))
 
 
 def _are_microseconds(domain: KeyDomain) -> bool:
