@@ -26,6 +26,13 @@ _WORDS = frozenset(
 )
 # Those of a statement around its counts; the last two are refused with a name of their own.
 _STATEMENT_WORDS = WORDS | {"except", "intersect"}
+# Words that stand for a node each.
+_NODE_WORDS: dict[str, type[exp.Expr]] = {
+    "lateral": exp.Lateral,
+    "grouping_sets": exp.GroupingSets,
+    "rollup": exp.Rollup,
+    "cube": exp.Cube,
+}
 _VALUES = frozenset({TokenType.STRING, TokenType.NUMBER, TokenType.IDENTIFIER})
 # Further words of types: TIMESTAMP WITH TIME ZONE.
 _TYPE_WORDS = frozenset({"time", "zone", "without"})
@@ -42,7 +49,9 @@ def check_coverage(
     """
     tokens = [token for token in source.tokens if end is None or token.start < end]
     nodes = list(tree.walk())
-    words = _WORDS | _STATEMENT_WORDS | _calls(nodes) if statement else _WORDS
+    words = _WORDS
+    if statement:
+        words |= _STATEMENT_WORDS | _calls(nodes) | _nodes_of_words(tokens, nodes)
     if any(isinstance(node, exp.AtTimeZone) for node in nodes):
         # The grammar refuses it by its name.
         words |= _ZONE_WORDS
@@ -71,6 +80,16 @@ def _calls(nodes: list[exp.Expr]) -> frozenset[str]:
     """The names of the functions in the tree; those of aggregates have no place of their own."""
     functions = (node for node in nodes if isinstance(node, exp.AggFunc))
     return frozenset(name.lower() for one in functions for name in one.sql_names())
+
+
+def _nodes_of_words(tokens: list[Token], nodes: list[exp.Expr]) -> frozenset[str]:
+    """Those of the words for a node each that are there as often as their nodes."""
+    words = [_word_of(token) for token in tokens]
+    return frozenset(
+        word
+        for word, kind in _NODE_WORDS.items()
+        if words.count(word) == sum(isinstance(node, kind) for node in nodes)
+    )
 
 
 def _word_of(token: Token) -> str | None:

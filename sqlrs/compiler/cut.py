@@ -26,6 +26,7 @@ from sqlrs.effort import spend
 _STEPS_PER_SELECT = 20
 _NESTED = "an aggregate cannot stand inside another one"
 _GROUP_FORM = "ROLLUP, CUBE and GROUPING SETS are not answered"
+_GROUP_HINT = "inside a query they are, where every set holds the id of the unit"
 _OWN_NAME = re.compile(r"(released|public)_\d+", re.ASCII | re.IGNORECASE)
 
 
@@ -170,6 +171,9 @@ class _Cutter:
         grouped = select.args.get("group") is not None or bool(aggregates)
         rows = max(kinds, default=Holds.PUBLIC)
         self._check_mixture(kinds, select)
+        beside = next((one for one in _items(select) if isinstance(one, exp.Lateral)), None)
+        if beside is not None and (rows is not Holds.PRIVATE or self.catalog.unit is None):
+            raise self.source.refusal("lateral", beside)
         if rows is Holds.PRIVATE and (not grouped or self._keeps_the_unit(select, known)):
             # Its subqueries are conditions on private rows; the compiler reads them as such.
             return Holds.PRIVATE
@@ -212,11 +216,25 @@ class _Cutter:
                 name = fold(item.this, self.source.dialect)
                 common = known.get(name) if item.args.get("db") is None else None
                 own = self._stored(item) if common is None else common.kind
+            case exp.Lateral(this=exp.Subquery()):
+                own = self._beside(item, known)
             case _:
                 raise self.source.refusal("table_form", item)
         kinds = [own, *(self._item(joined, known) for joined in _joined(item))]
         self._check_mixture(kinds, item)
         return max(kinds)
+
+    def _beside(self, item: exp.Lateral, known: _Known) -> Holds:
+        """What LATERAL reads: nothing in it is cut, for it is read once for each row beside it."""
+        own = {fold(cte.args["alias"].this, self.source.dialect) for cte in item.find_all(exp.CTE)}
+        kinds = [
+            self._item(_bare(one), known)
+            for one in item.find_all(exp.Table)
+            if one.args.get("db") or fold(one.this, self.source.dialect) not in own
+        ]
+        if Holds.RELEASED in kinds:
+            raise self.source.refusal("lateral", item)
+        return max(kinds, default=Holds.PUBLIC)
 
     def _stored(self, item: exp.Table) -> Holds:
         entry = find_table(item, self.catalog, self.source)
@@ -273,7 +291,8 @@ class _Cutter:
         for written in group.expressions:
             key = self._meant(written.unnest(), select, named).unnest()
             if isinstance(key, exp.Rollup | exp.Cube | exp.GroupingSets):
-                raise self.source.refusal("group_by", key, _GROUP_FORM)
+                hint = _GROUP_HINT if self.catalog.unit is not None else None
+                raise self.source.refusal("group_by", key, _GROUP_FORM, hint)
             if _aggregating(key):
                 raise self.source.refusal("aggregate", written, _NESTED)
             meaning = normal(key, self.source.dialect, bare=False)
@@ -321,6 +340,13 @@ def _items(select: exp.Select) -> Iterator[exp.Expr]:
         yield source.this
     for join in select.args.get("joins") or ():
         yield join.this
+
+
+def _bare(table: exp.Table) -> exp.Table:
+    """The table itself, without what is joined to it."""
+    found = table.copy()
+    found.set("joins", None)
+    return found
 
 
 def _joined(item: exp.Expr) -> Iterator[exp.Expr]:

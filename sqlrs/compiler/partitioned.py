@@ -22,7 +22,7 @@ from sqlrs.compiler.from_items import FromItem, alias_name, named
 from sqlrs.compiler.names import Relation, Scope, find_table, fold, home_of
 from sqlrs.compiler.parse import parse_query
 from sqlrs.compiler.partitioned_expressions import ExpressionReader, ReadQuery, Sight
-from sqlrs.compiler.partitioned_items import derived_rows, scanned_rows
+from sqlrs.compiler.partitioned_items import beside, derived_rows, scanned_rows
 from sqlrs.compiler.partitioned_joins import join_columns, joined_rows, not_joined
 from sqlrs.compiler.partitioned_nodes import check_nodes
 from sqlrs.compiler.partitioned_rows import (
@@ -76,13 +76,14 @@ def groups_inside_units(select: exp.Select, catalog: Catalog, source: Source) ->
         check_nodes(select, source, catalog)
         walk = Walk(catalog, source)
         body = walk.body(select, Place())
-        keys = walk.selecting(select, Place()).keys(body)
+        sets = walk.selecting(select, Place()).sets(body)
     except QueryRefused as error:
         if error.code in ("bad_literal", "too_complex"):
             # Wherever it stands, nothing else can be said of the text.
             raise
         return False
-    return body.unit is not None and body.unit.held_by(keys)
+    unit = body.unit
+    return unit is not None and bool(sets) and all(unit.held_by(keys) for keys in sets)
 
 
 def _without_subqueries(
@@ -235,7 +236,7 @@ class Walk:
                 chains[-1][1].append(join)
         whole: Rows | None = None
         for tree, following in chains:
-            rows = self._chain(tree, following, place)
+            rows = self._chain(tree, following, place, whole)
             if whole is None:
                 whole = rows
                 continue
@@ -246,10 +247,18 @@ class Walk:
         assert whole is not None
         return whole
 
-    def _chain(self, first: exp.Expr, joins: Sequence[exp.Join], place: Place) -> Rows:
-        rows = self._item(first, place)
+    def _chain(
+        self,
+        first: exp.Expr,
+        joins: Sequence[exp.Join],
+        place: Place,
+        before: Rows | None = None,
+    ) -> Rows:
+        rows = self._item_beside(first, before, place)
         for join in joins:
-            right = self._item(join.this, place)
+            if isinstance(join.this, exp.Lateral) and join.args.get("side") in ("RIGHT", "FULL"):
+                raise self.source.refusal("lateral", join.this)
+            right = self._item_beside(join.this, rows, place)
             item, equal = join_columns(rows, right, join, self.source)
             on = join.args.get("on")
             conditions = list(equal)
@@ -276,6 +285,23 @@ class Walk:
         if join.args.get("side"):
             return rows
         return replace(rows, witness=self._witnessed(rows.witness, conditions))
+
+    def _item_beside(self, tree: exp.Expr, left: Rows | None, place: Place) -> Rows:
+        """An item of FROM; a query behind LATERAL reads the row of what stands before it."""
+        if not isinstance(tree, exp.Lateral):
+            return self._item(tree, place)
+        if left is None or not isinstance(tree.this, exp.Subquery):
+            raise self.source.refusal("lateral", tree)
+        unit = place.unit
+        if left.private:
+            owners, added = united(left.owners, left.equal, self.kind)
+            unit = None if added or len(owners) > 1 else owners[0]
+        parent = None if place.around is None else place.around.scope
+        scope = Scope(left.item.relations, left.item.visible, parent)
+        sight = Sight(scope, unit, unit, own=left.aliases)
+        part = self.expressions(place).bound(tree.this, tree, sight)
+        alias = tree.args.get("alias")
+        return beside(self._derived(part, alias_name(alias, self.source), alias), self.columns)
 
     def _item(self, tree: exp.Expr, place: Place) -> Rows:
         joins = tree.args.get("joins") or []

@@ -104,7 +104,7 @@ class ExpressionReader:
             case exp.In() if tree.args.get("query") is not None:
                 return self._in(tree, sight, top=top)
             case exp.Exists():
-                part = self._bound(tree.this, tree, sight)
+                part = self.bound(tree.this, tree, sight)
                 return exp.Exists(this=part.write(False))
             case exp.Subquery() | exp.Query():
                 return self._scalar(tree, sight)
@@ -145,7 +145,8 @@ class ExpressionReader:
             raise self.source.refusal("subquery", place, hint=hint)
         return self.subquery(tree, sight)
 
-    def _bound(self, tree: exp.Expr, place: exp.Expr, sight: Sight) -> ReadQuery:
+    def bound(self, tree: exp.Expr, place: exp.Expr, sight: Sight) -> ReadQuery:
+        """A query that reads public rows and those of the unit in sight; or a refusal."""
         part = self._query(tree, place, sight)
         if part.word is not None:
             raise self._unbound(part, place, sight)
@@ -158,7 +159,7 @@ class ExpressionReader:
         return self.source.refusal("unit_lost", place, _NOT_BOUND, hint)
 
     def _scalar(self, tree: exp.Expr, sight: Sight) -> exp.Expr:
-        part = self._bound(tree, tree, sight)
+        part = self.bound(tree, tree, sight)
         if not part.one_row or len(part.outputs) != 1:
             raise self.source.refusal("subquery", tree, _MANY_ROWS, "use max(…), or a JOIN")
         return exp.Subquery(this=part.write(False))

@@ -67,6 +67,17 @@ def derived_rows(
     return Rows(item, tree, (), owners, (), frozenset({here}), witness)
 
 
+def beside(rows: Rows, columns: MutableMapping[Reference, Known]) -> Rows:
+    """A query of FROM that reads the row beside it: nothing is known of it without that row."""
+    (here,) = rows.aliases
+    for place, known in list(columns.items()):
+        if place[0] == here:
+            columns[place] = replace(known, origin=None)
+    alias = rows.tree.args["alias"].copy()
+    tree = exp.Lateral(this=exp.Subquery(this=rows.tree.this), alias=alias)
+    return replace(rows, tree=tree, witness=Witness())
+
+
 def scanned_rows(
     table: Table,
     here: str,

@@ -37,6 +37,8 @@ NODES: dict[type[exp.Expr], frozenset[str]] = {
     exp.Intersect: _SET,
     exp.Join: frozenset({"this", "on", "using", "kind", "method", "side"}),
     exp.Group: frozenset({"expressions"}),
+    **dict.fromkeys((exp.GroupingSets, exp.Rollup, exp.Cube), frozenset({"expressions"})),
+    exp.Lateral: frozenset({"this", "alias"}),
     exp.Having: _UNARY,
     exp.Filter: frozenset({"this", "expression"}),
     exp.Window: frozenset({"this", "partition_by", "order", "over", "spec"}),

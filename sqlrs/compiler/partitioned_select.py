@@ -10,6 +10,7 @@ from sqlglot import exp
 from sqlrs.compiler.aggregates import is_aggregate
 from sqlrs.compiler.conditions import Reference
 from sqlrs.compiler.flat import conjuncts, operand
+from sqlrs.compiler.grouping_sets import written_sets
 from sqlrs.compiler.names import fold, qualifiers
 from sqlrs.compiler.partitioned_expressions import ExpressionReader, Output, ReadQuery, Sight
 from sqlrs.compiler.partitioned_nodes import check_kept
@@ -23,6 +24,7 @@ from sqlrs.trees.build import named
 
 _CONSTANT = "this groups by constants alone"
 _NO_ID = "this mixes rows of several units"
+_NO_KEY = "one of these sets groups by nothing"
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,12 +41,20 @@ class SelectReader:
         having = self.select.args.get("having")
         grouped = self.select.args.get("group") is not None
         aggregates = grouped or having is not None or _aggregates(self.select)
-        keys = self.keys(body)
+        sets = self.sets(body)
+        keys = _different(sets)
+        several = len(sets) > 1
         unit, owned = body.in_sight, body.owned
         if aggregates:
-            self._check_keys(keys, owned, body.around)
-            owned = _after(owned, keys)
-            unit = owned or _after(unit, keys, body.around)
+            for one in sets or [[]]:
+                self._check_keys(one, owned, body.around)
+            # A key that one of several sets leaves out is NULL there.
+            common = [key for key in keys if all(key in one for one in sets)]
+            owned = _after(owned, common)
+            unit = owned or _after(unit, common, body.around)
+        unique = body.rows.unique
+        if aggregates:
+            unique = () if several else (frozenset(key.unnest() for key in keys),)
         sight = Sight(
             body.scope,
             unit,
@@ -53,7 +63,9 @@ class SelectReader:
             body.rows.aliases,
             aggregates=aggregates,
             windows=True,
-            unique=(frozenset(key.unnest() for key in keys),) if aggregates else body.rows.unique,
+            # What they compare would be NULL in some sets, which their rules do not know of.
+            subqueries=not several,
+            unique=unique,
         )
         values = [
             (name, value if known else with_type(self.reader.read(value, sight), self.source))
@@ -62,11 +74,14 @@ class SelectReader:
         sight = replace(sight, windows=False)
         held = list(conjuncts(having.this)) if having is not None else []
         held = [self.reader.read(one, sight, top=True) for one in held]
-        group = [*keys, *([owned.id] if aggregates and owned is not None else [])]
+        hidden = [owned.id] if aggregates and owned is not None else []
+        groups = [[*one, *hidden] for one in sets or [[]]]
         if aggregates:
             for tree in [*(value for _, value in values), *held]:
-                self._check_grouped(tree, group, body.rows.aliases)
+                self._check_grouped(tree, [*keys, *hidden], body.rows.aliases)
         outputs = tuple(Output(name, v, self._known(v, owned)) for name, v in values)
+        if several:
+            outputs = tuple(_maybe_left_out(one, owned) for one in outputs)
         if aggregates and not grouped:
             # There is a row even where there are none to aggregate.
             outputs = tuple(replace(o, known=replace(o.known, origin=None)) for o in outputs)
@@ -75,7 +90,7 @@ class SelectReader:
         if distinct:
             self._check_distinct(outputs, owned)
         one_row = aggregates and not grouped and not held
-        return self._part(body, outputs, owned, group, held, distinct, one_row)
+        return self._part(body, outputs, owned, groups, held, distinct, one_row)
 
     def _check_keys(
         self, keys: Sequence[exp.Expr], owned: Ownership | None, around: Ownership | None
@@ -90,9 +105,11 @@ class SelectReader:
             if owned is None or key.unnest() not in owned.ids:
                 check_kept(kind_in(key, self.columns), key, self.source)
 
-    def keys(self, body: Body) -> list[exp.Expr]:
-        """The expressions of GROUP BY, resolved; constants say nothing."""
+    def sets(self, body: Body) -> list[list[exp.Expr]]:
+        """The expressions of GROUP BY, resolved, for each of its sets; constants say nothing."""
         group = self.select.args.get("group")
+        if group is None:
+            return []
         named_outputs = {
             fold(e.args["alias"], self.source.dialect): e.this
             for e in self.select.expressions
@@ -100,17 +117,22 @@ class SelectReader:
         }
         unit = body.in_sight
         sight = Sight(body.scope, unit, unit, own=body.rows.aliases, subqueries=False)
-        found: dict[exp.Expr, exp.Expr] = {}
-        for written in group.expressions if group is not None else ():
-            meant = self._meant(written.unnest(), body, named_outputs)
-            if isinstance(meant.unnest(), exp.Tuple):
-                raise self.source.refusal("group_by", written)
-            key = self.reader.read(meant, sight)
-            if key.find(exp.Column) is not None:
-                found.setdefault(key.unnest(), key)
-        if group is not None and not found:
+        found: list[list[exp.Expr]] = []
+        for written_set in written_sets(group, self.source):
+            keys: dict[exp.Expr, exp.Expr] = {}
+            for written in written_set:
+                meant = self._meant(written.unnest(), body, named_outputs)
+                if isinstance(meant.unnest(), exp.Tuple):
+                    raise self.source.refusal("group_by", written)
+                key = self.reader.read(meant, sight)
+                if key.find(exp.Column) is not None:
+                    keys.setdefault(key.unnest(), key)
+            found.append(list(keys.values()))
+        if not any(found):
             raise self.source.refusal("group_by", group, _CONSTANT, "leave GROUP BY out")
-        return list(found.values())
+        if not all(found) and body.owned is None:
+            raise self.source.refusal("group_by", group, _NO_KEY, "leave this set out")
+        return found
 
     def _meant(self, written: exp.Expr, body: Body, outputs: dict[str, exp.Expr]) -> exp.Expr:
         """What a key means: a position, an output's name, or an expression."""
@@ -187,7 +209,7 @@ class SelectReader:
         body: Body,
         outputs: tuple[Output, ...],
         owned: Ownership | None,
-        group: Sequence[exp.Expr],
+        groups: Sequence[Sequence[exp.Expr]],
         having: Sequence[exp.Expr],
         distinct: bool,
         one_row: bool,
@@ -206,7 +228,7 @@ class SelectReader:
                 from_=exp.From(this=rows.tree),
                 joins=list(rows.joins),
                 where=_clause(exp.Where, body.conditions),
-                group=exp.Group(expressions=[one.copy() for one in group]) if group else None,
+                group=_grouping(groups),
                 having=_clause(exp.Having, having),
             )
 
@@ -218,8 +240,8 @@ class SelectReader:
         for number, one in enumerate(outputs):
             places.setdefault(one.value.unnest(), number)
         single = owned.single
-        if group:
-            single = all(one.unnest() in owned.ids for one in group)
+        if any(groups):
+            single = len(groups) == 1 and all(one.unnest() in owned.ids for one in groups[0])
         if distinct:
             single = single or all(one.value.unnest() in owned.ids for one in outputs)
         return ReadQuery(
@@ -252,6 +274,30 @@ def _after(
         return around
     anchors = tuple(a for a in unit.anchors if all(c in held for c in a.columns))
     return replace(unit, ids=tuple(ids), anchors=anchors)
+
+
+def _different(sets: Sequence[Sequence[exp.Expr]]) -> list[exp.Expr]:
+    """The keys of all sets, each once."""
+    found: dict[exp.Expr, exp.Expr] = {}
+    for key in (key for one in sets for key in one):
+        found.setdefault(key.unnest(), key)
+    return list(found.values())
+
+
+def _maybe_left_out(output: Output, owned: Ownership | None) -> Output:
+    """An output that may be NULL because a set leaves out what it is made of; the id never is."""
+    if owned is not None and output.value.unnest() in owned.ids:
+        return replace(output, known=replace(output.known, origin=None))
+    return replace(output, known=Known(output.known.kind, positive=output.known.positive))
+
+
+def _grouping(groups: Sequence[Sequence[exp.Expr]]) -> exp.Group | None:
+    if not any(groups):
+        return None
+    if len(groups) == 1:
+        return exp.Group(expressions=[one.copy() for one in groups[0]])
+    sets = [exp.Tuple(expressions=[one.copy() for one in group]) for group in groups]
+    return exp.Group(expressions=[exp.GroupingSets(expressions=sets)])
 
 
 def _aggregates(select: exp.Select) -> bool:

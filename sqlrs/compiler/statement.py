@@ -41,8 +41,8 @@ from sqlrs.query import Constant, Query, Term
 
 MORE_THAN_CONJUNCTIVE = frozenset(
     """
-    aggregate distinct group_by having join_form negated_subquery outer_join semi_join_needs_key
-    set_operation subquery type_mismatch unknown_domain unsupported window
+    aggregate distinct group_by having join_form lateral negated_subquery outer_join
+    semi_join_needs_key set_operation subquery type_mismatch unknown_domain unsupported window
     """.split()  # noqa: SIM905
 )
 """Refusals of conjunctive queries that SQL inside one unit may do without."""

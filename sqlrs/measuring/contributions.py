@@ -7,13 +7,14 @@ from collections.abc import Iterable, Sequence
 
 from sqlrs.engines.base import Snapshot, integer_rows
 from sqlrs.errors import EngineFailed
-from sqlrs.measures import Contributions, KeyDomain, Ordinals, Signed
-from sqlrs.planning.by_group import by_group
+from sqlrs.measures import Contributions, KeyDomain, Ordinals, PerUnit, Signed
+from sqlrs.planning.by_group import ByGroup, by_group
 from sqlrs.planning.table_statistics import Statistics
 from sqlrs.query import Variable
 from sqlrs.residuals.residual import Residual
 from sqlrs.sql.by_place import contributions_by_place, units_by_number
 from sqlrs.sql.rows_by_owner import OwnedTerm, Source
+from sqlrs.trees.kept import Kept
 
 _FEW = 10_000
 """So many different numbers are placed here sooner than in the database."""
@@ -36,14 +37,29 @@ def contributions(
     domains: Sequence[KeyDomain],
     grid: Sequence[int],
     dialect: str,
+    kept: Kept,
 ) -> Contributions:
     """Run the statement, or, of one number that has few different values, a shorter one."""
-    few = None if domains else units_by_number(source, _FEW + 1, dialect)
+    about: tuple[object, ...] = (source, *domains)
+    plans: tuple[ByGroup, ...] = ()
+    if not isinstance(source, PerUnit):
+        about = (*(one.signed for one in source), *domains)
+        # Which plan it is depends on the rows, what is kept for a plan does not.
+        plans = tuple(one.plan for one in source)
+    few = kept.of(
+        about,
+        lambda: None if domains else units_by_number(source, _FEW + 1, dialect),
+        detail=("units", plans),
+    )
     if few is not None:
         numbers = integer_rows(snapshot.rows(few))
         if len(numbers) <= _FEW:
             return _read(grid, [_placed(number, units, grid) for number, units in numbers])
-    statement = contributions_by_place(source, domains, grid, dialect)
+    statement = kept.of(
+        about,
+        lambda: contributions_by_place(source, domains, grid, dialect),
+        detail=("places", plans, tuple(grid)),
+    )
     return _read(grid, integer_rows(snapshot.rows(statement)))
 
 

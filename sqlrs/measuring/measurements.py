@@ -173,7 +173,7 @@ class Measurements:
 
         with self.source.snapshot() as snapshot:
             if isinstance(parts, PerUnit):
-                return contributions(snapshot, parts, domains, grid, self.source.dialect)
+                return contributions(snapshot, parts, domains, grid, self.source.dialect, self.kept)
             terms = []
             for position, (signed, residuals) in enumerate(parts, 1):
                 if residuals.query != signed.query:
@@ -182,7 +182,7 @@ class Measurements:
                 self._hear(position, len(parts), whole)
                 statistics = self._evaluator_on(snapshot, residuals, alone=True).statistics
                 terms.append(owned_term(signed, whole, statistics, self.plan))
-            return contributions(snapshot, terms, domains, grid, self.source.dialect)
+            return contributions(snapshot, terms, domains, grid, self.source.dialect, self.kept)
 
     def owned_results(self, signed: Signed, residuals: Residuals, most: int) -> OwnedResults:
         """The results of a query by their owners, by one statement."""

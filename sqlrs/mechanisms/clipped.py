@@ -147,7 +147,10 @@ class ClippedVector(CutAtThreshold):
             return 0
         # Weights that move against each other count twice: in the weight and in the sum of all.
         gamma = Fraction(self.choice_epsilon) / (2 if self.opposed else 1)
-        return choose_threshold(self.grid, [gamma * cut for cut in cut_units(found)], bits)
+        cut = cut_units(found)
+        # Most thresholds cut as many units as the one before: nobody.
+        penalties = {number: gamma * number for number in set(cut)}
+        return choose_threshold(self.grid, [penalties[number] for number in cut], bits)
 
     def _numbers(
         self, found: Contributions, place: int, groups: Sequence[Ordinals]

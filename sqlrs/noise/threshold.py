@@ -38,16 +38,18 @@ def enclosed_weights(
     """Lower and upper bounds of all weights, up to one common factor."""
     if not thresholds or len(thresholds) != len(penalties) or min(thresholds) < 1:
         raise ValueError("each threshold is a whole number from 1 on and has one penalty")
+    # Many are the same object, which is soon seen; fractions that are equal are not.
+    different = {id(one): one for one in penalties}
     # Only differences of penalties matter: so one weight at least is not tiny.
-    least = min(penalties)
+    least = min(different.values())
     down, up = directed(digits, ROUND_FLOOR), directed(digits, ROUND_CEILING)
     # Far below the digits that the sum of all weights, at least t**-3, is known to.
     unseen = 2 * digits + PRIOR_POWER * len(str(max(thresholds)))
-    known = {one: _power(one - least, digits, unseen) for one in set(penalties)}
+    known = {key: _power(one - least, digits, unseen) for key, one in different.items()}
     below, above = [], []
     for threshold, penalty in zip(thresholds, penalties, strict=True):
         cube = Decimal(threshold**PRIOR_POWER)
-        low, high = known[penalty]
+        low, high = known[id(penalty)]
         below.append(down.divide(low, cube))
         above.append(up.divide(high, cube))
     return below, above

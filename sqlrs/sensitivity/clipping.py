@@ -6,6 +6,7 @@ Pure functions on exact integers. Proofs: docs/proofs/clipping.md.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from itertools import accumulate, count, takewhile
 from math import isqrt
 
@@ -18,6 +19,7 @@ MOST_THRESHOLD = 2**120
 """Every engine compares whole numbers up to here, 37 digits, exactly."""
 
 
+@lru_cache(maxsize=64)
 def fine_grid(limit: int) -> tuple[int, ...]:
     """The whole parts of 2**(i / 4) below the limit, and the limit itself."""
     return _ended((isqrt(isqrt(2**i)) for i in count()), limit)

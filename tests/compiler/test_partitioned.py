@@ -20,6 +20,7 @@ from sqlrs.compiler import partitioned, partitioned_joins
 from sqlrs.compiler.coverage import check_coverage
 from sqlrs.compiler.cut import Below, cut
 from sqlrs.compiler.parse import parse_query
+from sqlrs.compiler.partitioned_expressions import ExpressionReader, Sight
 from sqlrs.compiler.partitioned_rows import Ownership
 from sqlrs.compiler.per_unit import read_unit_rows
 from sqlrs.compiler.source import read_source
@@ -127,6 +128,29 @@ ACCEPTED = [
     "SELECT count(*) FROM (SELECT town FROM visit UNION ALL SELECT town FROM patient) AS t",
     "SELECT count(*) FROM (SELECT id FROM patient EXCEPT SELECT patient FROM visit) AS t",
     "SELECT count(*) FROM (SELECT id FROM patient INTERSECT SELECT patient FROM visit) AS t",
+    # Several sets of keys, each with the id.
+    "SELECT count(*) FROM (SELECT patient, town, count(*) AS n FROM visit "
+    "GROUP BY GROUPING SETS ((patient, town), patient)) AS t WHERE n > 1",
+    "SELECT sum(n) FROM (SELECT patient, town, urgent, count(*) AS n FROM visit "
+    "GROUP BY patient, ROLLUP (town, urgent) HAVING max(cost) > 1) AS t WHERE town IS NULL",
+    "SELECT count(town) FROM (SELECT patient AS p, town + 1 AS town FROM visit "
+    "GROUP BY p, CUBE (town, urgent)) AS t",
+    "SELECT count(*) FROM (SELECT vid, town, rank() OVER (PARTITION BY patient ORDER BY count(*)) "
+    "AS r FROM visit GROUP BY GROUPING SETS ((patient, vid), (patient, town))) AS t WHERE r > 1",
+    "SELECT count(*) FROM (SELECT visit, drug FROM item GROUP BY visit, ROLLUP (drug)) AS t",
+    "SELECT count(*) FROM patient WHERE EXISTS (SELECT 1 FROM visit AS v WHERE v.patient = id "
+    "GROUP BY GROUPING SETS (v.town, v.urgent) HAVING count(*) > 1)",
+    # LATERAL.
+    "SELECT count(*) FROM patient AS p, LATERAL (SELECT max(cost) AS m FROM visit AS v "
+    "WHERE v.patient = p.id) AS l WHERE m > 1",
+    "SELECT sum(n) FROM patient AS p LEFT JOIN LATERAL (SELECT town, count(*) AS n FROM visit "
+    "AS v WHERE v.patient = p.id GROUP BY town) AS l ON true WHERE l.town IS NULL OR n > 1",
+    "SELECT count(*) FROM visit AS v CROSS JOIN LATERAL (SELECT name FROM town "
+    "WHERE tid = v.town) AS l(called) WHERE called = 'a'",
+    "SELECT count(*) FROM patient AS p JOIN visit AS v ON p.id = v.patient, LATERAL (SELECT "
+    "sum(n) AS s FROM item WHERE visit = v.vid) AS l WHERE s > age",
+    "SELECT count(*) FROM patient AS p WHERE EXISTS (SELECT 1 FROM town AS t, LATERAL (SELECT "
+    "count(*) AS n FROM visit AS v WHERE v.patient = p.id AND v.town = t.tid) AS l WHERE n > 1)",
     # Keys.
     f"SELECT n, count(*) FROM ({BY_PATIENT}) AS t WHERE n BETWEEN 0 AND 3 GROUP BY n",
     "SELECT name, count(*) FROM town JOIN visit ON town = tid LEFT JOIN patient ON id = patient "
@@ -240,6 +264,32 @@ REFUSED = [
      None),
     ("SELECT count(*) FROM (SELECT patient, town FROM visit GROUP BY GROUPING SETS ((patient), "
      "(town))) AS t", None),
+    ("SELECT count(*) FROM (SELECT town FROM visit GROUP BY GROUPING SETS ((patient, town), "
+     "(patient), ())) AS t", "group_by"),
+    ("SELECT count(*) FROM (SELECT patient, town FROM visit GROUP BY patient, CUBE (town, vid, "
+     "urgent, town + 1, town + 2, town + 3, town + 4)) AS t", None),
+    # What a set leaves out is NULL: it holds no id there, no key, and no value that is never NULL.
+    ("SELECT count(*) FROM (SELECT p, count(*) AS n FROM (SELECT a.patient AS p, count(*) AS n "
+     "FROM visit AS a JOIN patient AS b ON b.id = a.patient GROUP BY GROUPING SETS ((a.patient), "
+     "(b.id))) AS s GROUP BY p) AS t", None),
+    ("SELECT count(*) FROM (SELECT v.patient, v.vid NOT IN (SELECT visit FROM item WHERE visit IS "
+     "NOT NULL) AS x FROM visit AS v GROUP BY v.patient, ROLLUP (v.vid)) AS t WHERE x", None),
+    ("SELECT count(*) FROM (SELECT row_number() OVER (PARTITION BY patient ORDER BY town) AS r "
+     "FROM visit GROUP BY patient, ROLLUP (town)) AS t WHERE r = 1", "unit_order"),
+    ("SELECT count(*) FROM patient WHERE EXISTS (SELECT 1 FROM visit AS v WHERE v.patient = id "
+     "GROUP BY ROLLUP (v.town))", "group_by"),
+    # LATERAL that reads other units, or that stands where no row is beside it.
+    ("SELECT count(*) FROM patient AS p, LATERAL (SELECT max(cost) AS m FROM visit AS v "
+     "WHERE v.town = p.town) AS l WHERE m > 1", "unit_lost"),
+    ("SELECT count(*) FROM patient AS p, LATERAL (SELECT max(cost) AS m FROM visit AS v "
+     "WHERE v.patient = p.id OR v.urgent) AS l WHERE m > 1", "unit_lost"),
+    ("SELECT count(*) FROM town AS t, LATERAL (SELECT count(*) AS n FROM visit AS v "
+     "WHERE v.town = t.tid) AS l WHERE n > 1", "unit_lost"),
+    ("SELECT count(*) FROM patient AS p LEFT JOIN visit AS v ON p.id = v.patient, LATERAL "
+     "(SELECT max(cost) AS m FROM visit AS w WHERE w.patient = v.patient) AS l", "unit_lost"),
+    ("SELECT count(*) FROM patient AS p RIGHT JOIN LATERAL (SELECT max(cost) AS m FROM visit AS v "
+     "WHERE v.patient = p.id) AS l ON true", "lateral"),
+    ("SELECT count(*) FROM LATERAL (SELECT 1 FROM visit) AS t", "lateral"),
     ("SELECT count(*) FROM (SELECT DISTINCT ON (town) patient FROM visit) AS t", None),
     ("SELECT count(*) FROM visit TABLESAMPLE 10 PERCENT", None),
     ("SELECT count(*) FROM patient, LATERAL (SELECT 1 FROM visit) AS t", None),
@@ -314,6 +364,8 @@ def test_the_hint_says_how_the_unit_is_kept() -> None:
         "SELECT count(*) FROM visit AS a JOIN visit AS b ON a.town = b.town",
         "SELECT count(*) FROM (SELECT DISTINCT town FROM visit) AS t",
         "SELECT count(*) FROM patient AS p WHERE EXISTS (SELECT 1 FROM visit AS v)",
+        "SELECT count(*) FROM patient AS p, LATERAL (SELECT 1 FROM visit AS v) AS l",
+        "SELECT count(*) FROM (SELECT town FROM visit GROUP BY ROLLUP (patient, town)) AS t",
     ):
         with pytest.raises(QueryRefused) as caught:
             _measures(sql)
@@ -322,6 +374,8 @@ def test_the_hint_says_how_the_unit_is_kept() -> None:
         "join on a.patient = b.patient",
         "select visit.patient too",
         "correlate it: WHERE v.patient = p.id AND …",
+        "correlate it: WHERE v.patient = p.id AND …",
+        "inside a query they are",
     ]
 
 
@@ -510,6 +564,25 @@ def test_the_oracle_sees_a_rule_that_is_missing(rule: str) -> None:
     with broken, pytest.raises(AssertionError):
         for sql, measure in _drawn(first, 100):
             _worlds()[0].check(sql, measure)
+
+
+def test_the_oracle_sees_lateral_reading_other_units() -> None:
+    inner = "SELECT patient AS p, town AS x FROM visit"
+    sql = (
+        f"SELECT sum(c.x) FROM ({inner}) AS a, "
+        f"LATERAL (SELECT b.x + 1 AS x FROM ({inner}) AS b WHERE b.x >= a.x) AS c"
+    )
+    with pytest.raises(QueryRefused, match="unit_lost"):
+        _measures(sql)
+
+    def anybody(reader: ExpressionReader, tree: exp.Expr, place: exp.Expr, sight: Sight) -> object:
+        return replace(reader.subquery(tree, sight), word=None, bound=True)
+
+    with patch.object(ExpressionReader, "bound", anybody):
+        [measure] = _measures(sql)
+    with pytest.raises(AssertionError):
+        for world in _worlds():
+            world.check(sql, measure)
 
 
 def test_both_engines_say_the_same(both_engines: BothEngines) -> None:

@@ -155,7 +155,7 @@ class Texts:
         shape = self._one(
             *(self._filter, self._group, self._group, self._join, self._join, self._distinct),
             *(self._both, self._window, self._exists, self._in, self._scalar, self._swap),
-            *(self._public, self._full),
+            *(self._public, self._full, self._sets, self._beside),
         )
         return shape(depth)
 
@@ -178,6 +178,35 @@ class Texts:
             return f"SELECT min({a}.pid) AS pid, count(*) AS x FROM {given} GROUP BY {a}.x{having}"
         further = self._one("", f", {a}.x")
         return f"SELECT {a}.pid, {what} AS x FROM {given} GROUP BY {a}.pid{further}{having}"
+
+    def _sets(self, depth: int) -> str:
+        a, given = self._from(depth)
+        what = self._one("count(*)", f"sum({a}.x)", f"{a}.x", f"min({a}.pid)")
+        keys = self._one(
+            f"GROUPING SETS (({a}.pid, {a}.x), {a}.pid)",
+            f"{a}.pid, ROLLUP ({a}.x)",
+            f"{a}.pid, CUBE ({a}.x, {a}.x + 1)",
+            f"GROUPING SETS (({a}.pid, {a}.x), ({a}.x))",
+            f"ROLLUP ({a}.pid, {a}.x)",
+        )
+        having = self._one("", f" HAVING {a}.x IS NULL", " HAVING count(*) > 1")
+        return f"SELECT {a}.pid, {what} AS x FROM {given} GROUP BY {keys}{having}"
+
+    def _beside(self, depth: int) -> str:
+        a, given = self._from(depth)
+        b, inner = self._from(1)
+        c = self._name()
+        on = self._one(*[f"{b}.pid = {a}.pid"] * 4, f"{b}.x = {a}.x", f"{b}.pid = {a}.x")
+        further = self._one("", f" AND {b}.x > {a}.x")
+        shown = self._one(
+            f"SELECT {b}.x FROM {inner} WHERE {on}{further}",
+            f"SELECT count(*) AS x FROM {inner} WHERE {on}{further}",
+            f"SELECT {b}.x, count(*) AS n FROM {inner} WHERE {on}{further} GROUP BY {b}.x",
+        )
+        join = self._one(",", " CROSS JOIN", " LEFT JOIN")
+        true = " ON true" if join == " LEFT JOIN" else ""
+        pid = self._one(f"{a}.pid", f"{a}.pid", f"{a}.pid", f"{c}.x AS pid")
+        return f"SELECT {pid}, {c}.x FROM {given}{join} LATERAL ({shown}) AS {c}{true}"
 
     def _join(self, depth: int) -> str:
         a, first = self._from(depth)
