@@ -85,7 +85,7 @@ class NumberedGroups:
     def totals(self, whole: Residual, evaluator: Evaluator) -> dict[Ordinals, int]:
         """The value of a whole query in each group in which it is not 0."""
         how, statistics = evaluator.how, None
-        if how == "auto" and joins_by_keys(whole.query):
+        if how == "auto" and joins_by_keys(whole.query.atoms):
             # An engine's own plan of such a join is as good as any.
             how = "plain"
         else:
