@@ -259,7 +259,9 @@ def test_which_joins_have_no_more_rows_than_one_table(
 ) -> None:
     database, _ = opened
     found = [
-        joins_by_keys(CompiledStatement.of(sql, database.catalog, database.settings).queries[0].atoms)
+        joins_by_keys(
+            CompiledStatement.of(sql, database.catalog, database.settings).queries[0].atoms
+        )
         for sql in STATEMENTS
     ]
     assert found == [True, True, True, True, True, False]

@@ -10,7 +10,7 @@ from sqlrs.compiler.forms import tells_equal_values_apart
 from sqlrs.errors import UsageError
 from sqlrs.planning.external_plans import DEFAULT_SOLVER_SECONDS, external_plan
 from sqlrs.planning.inclusion_exclusion import Planner, Sum
-from sqlrs.planning.key_joins import joins_by_keys
+from sqlrs.planning.key_joins import has_condition, joins_by_keys
 from sqlrs.planning.leading import leaders
 from sqlrs.planning.passing import passed
 from sqlrs.planning.plan import HOW, Factorised, Leading, Plain, Pruned, ResidualPlan, table_names
@@ -123,7 +123,7 @@ def _is_one_table_with_lookups(residual: Residual) -> bool:
     Without any filter, groups that lead without lookups may do.
     """
     atoms = residual.atoms
-    if residual.boundary and not any(atom.filters for atom in atoms):
+    if residual.boundary and not any(map(has_condition, atoms)) and not residual.predicates:
         return False
     return len(atoms) > 1 and joins_by_keys(atoms)
 

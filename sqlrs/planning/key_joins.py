@@ -15,6 +15,11 @@ def joins_by_keys(atoms: Sequence[Atom]) -> bool:
     return any(_leads_to_all(atoms, first) for first in range(len(atoms)))
 
 
+def has_condition(atom: Atom) -> bool:
+    """Whether a condition of its own thins an atom out, comparisons not counted."""
+    return bool(atom.filters) or any(not isinstance(term, Variable) for _, term in atom.terms)
+
+
 def _leads_to_all(joined: Sequence[Atom], first: int) -> bool:
     atoms = [*joined]
     known = atoms.pop(first).variables

@@ -9,6 +9,7 @@ from __future__ import annotations
 from math import prod
 
 from sqlrs.catalog import Table
+from sqlrs.planning.key_joins import has_condition
 from sqlrs.planning.table_statistics import Columns, Statistics
 from sqlrs.query import Atom, Variable, closure
 from sqlrs.residuals.residual import Members, Residual
@@ -46,10 +47,9 @@ def frequency_of(residual: Residual) -> Columns | None:
         return None
     if (
         atom.weight is not None
-        or atom.filters
+        or has_condition(atom)
         or len(set(columns.values())) < len(columns)
         or frozenset(columns.values()) != residual.boundary
-        or any(not isinstance(term, Variable) for _, term in atom.terms)
         or any(atom.table.column(name).computed is not None for name in columns)
         or not all(behave_alike([atom.table.column(name).type]) for name in columns)
     ):
@@ -67,14 +67,16 @@ def frequency_above(residual: Residual) -> tuple[Table, frozenset[str]] | None:
     for i in sorted(residual.members):
         atom = residual.query.atoms[i]
         known = residual.boundary | atom.variables
-        if atom.weight is None and not atom.filters and _are_lookups(residual, i, known):
+        compared = any(not p.variables.isdisjoint(atom.variables) for p in residual.predicates)
+        plain = atom.weight is None and not has_condition(atom) and not compared
+        if plain and _are_lookups(residual, i, known):
             names = frozenset(n for n, t in atom.terms if t in residual.boundary and t in joined)
-            plain = all(
+            alike = all(
                 atom.table.column(name).computed is None
                 and behave_alike([atom.table.column(name).type])
                 for name in names
             )
-            return (atom.table, names) if plain and len(names) > 1 else None
+            return (atom.table, names) if alike and len(names) > 1 else None
     return None
 
 
