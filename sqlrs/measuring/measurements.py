@@ -236,7 +236,8 @@ def _limits(work: Work, evaluator: Evaluator) -> _Known:
     statistics = evaluator.statistics
     if statistics is None:
         return {}
-    statistics = replace(statistics, frequencies=dict(evaluator.sampled.frequencies))
+    frequencies = dict(evaluator.sampled.frequencies(evaluator.snapshot))
+    statistics = replace(statistics, frequencies=frequencies)
     return {part.members: limit(part, statistics) for part in work.statements}
 
 
@@ -261,7 +262,7 @@ def _run(work: Work, evaluator: Evaluator, parts: Iterable[Residual], known: _Kn
         for part, value in zip(batch.residuals, batch.run(), strict=True):
             found[part.members] = value
             if (columns := frequency_of(part)) is not None:
-                evaluator.sampled.learn(columns, value)
+                evaluator.sampled.learn(evaluator.snapshot, columns, value)
     return found
 
 
@@ -289,7 +290,7 @@ def _until_settled(work: Work, evaluator: Evaluator, folding: Folding, before: _
 
 def _limited(evaluator: Evaluator, chosen: list[Residual]) -> list[Residual]:
     """The residuals for which a frequency is read first, and kept for later queries."""
-    known = evaluator.sampled.frequencies
+    known = evaluator.sampled.frequencies(evaluator.snapshot)
     wanted: dict[Columns, tuple[Table, frozenset[str]]] = {}
     found = []
     for part in chosen:

@@ -84,16 +84,16 @@ class SampledTables:
         """Read the largest frequencies in some columns together."""
         for i, most in snapshot.rows(largest_frequencies(wanted)):
             table, names = wanted[int(cast(int, i))]
-            self.learn((table.identity, names), int(cast(int, most)))
+            self.learn(snapshot, (table.identity, names), int(cast(int, most)))
 
-    def learn(self, columns: Columns, most: int) -> None:
-        """Keep a largest frequency that was found by another statement on the same rows."""
-        self._sampled.frequencies[columns] = most
+    def learn(self, snapshot: Snapshot, columns: Columns, most: int) -> None:
+        """Keep a largest frequency that another statement found on the rows of a snapshot."""
+        if snapshot is self._snapshot:
+            self._sampled.frequencies[columns] = most
 
-    @property
-    def frequencies(self) -> Mapping[Columns, int]:
-        """The largest frequencies that are known of the rows of the last snapshot."""
-        return self._sampled.frequencies
+    def frequencies(self, snapshot: Snapshot) -> Mapping[Columns, int]:
+        """The largest frequencies that are known of the rows of a snapshot."""
+        return self._sampled.frequencies if snapshot is self._snapshot else {}
 
     def _guessed_columns(self, query: Query) -> dict[tuple[Identity, str], Repetition]:
         """What is joined with a key has the key's values, some more often than others."""

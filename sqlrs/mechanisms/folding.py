@@ -19,7 +19,7 @@ from sqlrs.sensitivity.steps import compile_recursion
 
 def refined_folding(residuals: Residuals, weights: Weights) -> Folding | None:
     """How a query without weights folds, None where that takes too long to be repeated; no data."""
-    if not is_bounded_quickly(residuals, weights):
+    if residuals.query.weighted or not is_bounded_quickly(residuals, weights):
         return None
     return Folding(
         partial(least_sensitivity, residuals, weights=weights),

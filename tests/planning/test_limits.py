@@ -85,7 +85,7 @@ def test_frequencies_of_several_columns(
     wanted = [above for part in parts if (above := frequency_above(part)) is not None]
     if wanted:
         sampled.read_frequencies(snapshot, wanted)
-    known = replace(known, frequencies=dict(sampled.frequencies))
+    known = replace(known, frequencies=dict(sampled.frequencies(snapshot)))
     for part in parts:
         value = plain(part).value
         assert value <= limit(part, known), part
@@ -171,15 +171,15 @@ TRADE = (
     atom(LINES, "o", "i", "s"),
     atom(SELLERS, "s", "n"),
 )
-ROWS = {
-    "people": st.lists(st.integers(0, 2), max_size=5).map(lambda ns: list(enumerate(ns))),
-    "orders": st.lists(st.integers(0, 4), max_size=6).map(lambda ps: list(enumerate(ps))),
+ROWS: dict[str, st.SearchStrategy[list[tuple[int, ...]]]] = {
+    "people": st.lists(st.integers(0, 2), max_size=5).map(lambda ns: [*enumerate(ns)]),
+    "orders": st.lists(st.integers(0, 4), max_size=6).map(lambda ps: [*enumerate(ps)]),
     "lines": st.lists(
         st.tuples(st.integers(0, 5), st.integers(0, 3), st.integers(0, 2)),
         unique_by=lambda row: row[:2],
         max_size=14,
     ),
-    "sellers": st.lists(st.integers(0, 2), max_size=3).map(lambda ns: list(enumerate(ns))),
+    "sellers": st.lists(st.integers(0, 2), max_size=3).map(lambda ns: [*enumerate(ns)]),
 }
 
 
