@@ -259,11 +259,13 @@ def test_which_joins_have_no_more_rows_than_one_table(
 ) -> None:
     database, _ = opened
     found = [
-        joins_by_keys(CompiledStatement.of(sql, database.catalog, database.settings).queries[0])
+        joins_by_keys(
+            CompiledStatement.of(sql, database.catalog, database.settings).queries[0].atoms
+        )
         for sql in STATEMENTS
     ]
     assert found == [True, True, True, True, True, False]
-    assert not joins_by_keys(path(graph))
+    assert not joins_by_keys(path(graph).atoms)
 
 
 def test_queries_that_differ_in_more_than_weights_are_not_read_together(

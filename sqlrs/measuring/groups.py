@@ -114,7 +114,7 @@ class NumberedGroups:
         """The value of a whole query in each group in which it is not 0."""
         how, statistics, known = evaluator.how, None, self.known
         fixed = rows_for_good(evaluator.snapshot)
-        if how == "auto" and fixed is None and joins_by_keys(whole.query):
+        if how == "auto" and fixed is None and joins_by_keys(whole.query.atoms):
             # To read sizes would take as long as any plan of such a join could save.
             how = "plain"
         else:
@@ -132,7 +132,7 @@ class NumberedGroups:
 
     def _plan(self, whole: Residual, statistics: Statistics | None, how: str) -> ByGroup:
         plan = None
-        if how == "auto" and statistics is not None and joins_by_keys(whole.query):
+        if how == "auto" and statistics is not None and joins_by_keys(whole.query.atoms):
             plan = lookups_last(whole, self.variables, statistics, self._sizes())
         return plan or by_group(whole, self.variables, statistics, how=how)
 
@@ -180,7 +180,7 @@ class NumberedGroups:
     ) -> tuple[dict[Ordinals, int], dict[Ordinals, int]] | None:
         """Both by one statement, where the part is a step on the way to the whole; else None."""
         known = self.known
-        if known is None or evaluator.how != "auto" or joins_by_keys(whole.query):
+        if known is None or evaluator.how != "auto" or joins_by_keys(whole.query.atoms):
             return None
 
         def written() -> exp.Select | None:

@@ -39,7 +39,7 @@ def measure(
     with source.snapshot() as snapshot:
         evaluator = Evaluator(snapshot, residuals.query, source.dialect, plan, solver_seconds)
         for part in work.statements:
-            work.hear(part)
+            work.tell(part)
             found[part.members] = evaluator(part)
     count = found[residuals.query.everything]
     return Measured(

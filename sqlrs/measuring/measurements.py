@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from fractions import Fraction
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING
 
+from sqlrs.catalog import Table
 from sqlrs.engines.base import Measurable, Opened, Row, Snapshot
 from sqlrs.errors import EngineFailed
 from sqlrs.measures import (
@@ -23,9 +23,10 @@ from sqlrs.measuring.evaluate import Evaluator
 from sqlrs.measuring.measure import Measured
 from sqlrs.measuring.sampling import SampledTables
 from sqlrs.measuring.sums_beside_counts import SumsBesideCounts
-from sqlrs.measuring.work import Progress, Values, Work
+from sqlrs.measuring.work import Fold, Folding, Gauge, Progress, Values, Work
 from sqlrs.planning.external_plans import DEFAULT_SOLVER_SECONDS
-from sqlrs.planning.limits import limit
+from sqlrs.planning.limits import frequency_above, frequency_of, limit
+from sqlrs.planning.table_statistics import Columns
 from sqlrs.query import Term
 from sqlrs.residuals.isomorphism import representatives
 from sqlrs.residuals.residual import Members, Residual, Residuals
@@ -36,9 +37,10 @@ if TYPE_CHECKING:
     from sqlrs.measuring.groups import NumberedGroups, ReadDomains
     from sqlrs.measuring.read_totals import ReadTotals
 
-Fold = Callable[[Values], Fraction]
 _Known = dict[Members, int]
 _Expected = tuple[Signed, Residuals, Sequence[KeyDomain]]
+# Of what could matter most, residuals that make at least so much are evaluated together.
+_SHARE = 8
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ class Measurements:
         return self.enough(residuals, (), None).count
 
     def enough(
-        self, residuals: Residuals, wanted: Iterable[Members], fold: Fold | None
+        self, residuals: Residuals, wanted: Iterable[Members], fold: Fold | Folding | None
     ) -> Measured:
         """The count, and values that fold to the same as all T_E; without a fold, all of them.
 
@@ -69,13 +71,15 @@ class Measurements:
         any more are left out, and a limit stands for their value: docs/proofs/plans.md, section 8.
         ``progress`` hears of them all the same: which they are follows from the data.
         """
-        work = Work(residuals, wanted, self.progress)
+        work = Work(residuals, wanted, self.progress, factors=_factors(fold))
         values = self._enough(work, fold)
         return Measured(values[residuals.query.everything], work.values(values))
 
-    def values(self, residuals: Residuals, wanted: Iterable[Members], fold: Fold | None) -> Values:
+    def values(
+        self, residuals: Residuals, wanted: Iterable[Members], fold: Fold | Folding | None
+    ) -> Values:
         """The same values without the count."""
-        work = Work(residuals, wanted, self.progress, counted=False)
+        work = Work(residuals, wanted, self.progress, counted=False, factors=_factors(fold))
         return work.values(self._enough(work, fold))
 
     def totals(
@@ -195,13 +199,16 @@ class Measurements:
             self._hear(1, 1, residuals.of(residuals.query.everything))
             return read_owned_results(signed, residuals, most, evaluator)
 
-    def _enough(self, work: Work, fold: Fold | None) -> _Known:
+    def _enough(self, work: Work, fold: Fold | Folding | None) -> _Known:
         with self._evaluator(work.residuals) as evaluator:
             known = self.beside.known(work, evaluator.snapshot, evaluator.kept)
-            limits = {} if fold is None else _limits(work, evaluator)
-            if fold is None or not limits:
-                return known | _run(work, evaluator, work.statements, known)
-            return limits | _until_settled(work, evaluator, fold, limits, known)
+            known |= _read_before(work, evaluator)
+            if fold is None or evaluator.statistics is None:
+                found = _run(work, evaluator, work.statements, known)
+                work.hear(len(work.statements))
+                return found
+            folding = fold if isinstance(fold, Folding) else Folding.exactly(fold)
+            return _until_settled(work, evaluator, folding, known)
 
     @contextmanager
     def _evaluator(self, residuals: Residuals) -> Iterator[Evaluator]:
@@ -249,41 +256,132 @@ class Measurements:
             self.progress(position, number, str(part))
 
 
+def _factors(fold: Fold | Folding | None) -> Mapping[Members, tuple[Members, ...]]:
+    return fold.factors if isinstance(fold, Folding) else {}
+
+
 def _limits(work: Work, evaluator: Evaluator) -> _Known:
     """What no value exceeds, by the statistics; nothing where none are read."""
     statistics = evaluator.statistics
     if statistics is None:
         return {}
+    frequencies = dict(evaluator.sampled.frequencies(evaluator.snapshot))
+    statistics = replace(statistics, frequencies=frequencies)
     return {part.members: limit(part, statistics) for part in work.statements}
 
 
-def _run(work: Work, evaluator: Evaluator, parts: Iterable[Residual], known: _Known) -> _Known:
-    """The values of some residuals beside those that are known."""
+def _read_before(work: Work, evaluator: Evaluator) -> _Known:
+    """The values that are frequencies of whole tables and were read on the same rows."""
+    statistics = evaluator.statistics
+    if statistics is None:
+        return {}
     found: _Known = {}
-    missing = []
-    for part in parts:
-        if part.members in known:
-            work.hear(part)
-        else:
-            missing.append(part)
-    for batch in evaluator.together(missing):
-        work.hear(*batch.residuals)
-        found |= zip((part.members for part in batch.residuals), batch.run(), strict=True)
+    for part in work.statements:
+        columns = frequency_of(part)
+        if columns is not None and columns in statistics.frequencies:
+            found[part.members] = statistics.frequencies[columns]
     return found
 
 
-def _until_settled(
-    work: Work, evaluator: Evaluator, fold: Fold, limits: _Known, before: _Known
-) -> _Known:
-    """The values of ever smaller residuals, until those that are left cannot change the fold."""
+def _run(work: Work, evaluator: Evaluator, parts: Iterable[Residual], known: _Known) -> _Known:
+    """What is known, and the values of some residuals beside."""
+    found = dict(known)
+    for batch in evaluator.together([part for part in parts if part.members not in known]):
+        work.hear(len(batch.residuals))
+        for part, value in zip(batch.residuals, batch.run(), strict=True):
+            found[part.members] = value
+            if (columns := frequency_of(part)) is not None:
+                evaluator.sampled.learn(evaluator.snapshot, columns, value)
+    return found
+
+
+def _until_settled(work: Work, evaluator: Evaluator, folding: Folding, before: _Known) -> _Known:
+    """The values that matter most, until those that are left cannot change the fold."""
+    everything = work.residuals.query.everything
     known = dict(before)
-    nothing = dict.fromkeys(limits, 0)
-    settled = False
-    for parts in work.rounds():
-        if settled:
-            work.hear(*parts)
-            continue
-        known |= _run(work, evaluator, parts, known)
-        if known.keys() != limits.keys():
-            settled = fold(work.values(nothing | known)) == fold(work.values(limits | known))
-    return known
+    limits = _limits(work, evaluator)
+    while True:
+        least, most = work.between(known, limits)
+        waiting = [part for part in work.statements if part.members not in known]
+        chosen = [part for part in waiting if part.members == everything]
+        if open_ := [part for part in waiting if least[part.members] < most[part.members]]:
+            below, above = work.values(least), work.values(most)
+            if folding.least(below) != folding.most(above):
+                chosen += _next(work, folding, least, most, open_)
+        if not chosen:
+            work.hear(len(work.statements))
+            return most
+        limited = _limited(evaluator, chosen)
+        known = _run(work, evaluator, [part for part in chosen if part not in limited], known)
+        if limited:
+            limits = _limits(work, evaluator)
+
+
+def _limited(evaluator: Evaluator, chosen: list[Residual]) -> list[Residual]:
+    """The residuals for which a frequency is read first, and kept for later queries."""
+    known = evaluator.sampled.frequencies(evaluator.snapshot)
+    wanted: dict[Columns, tuple[Table, frozenset[str]]] = {}
+    found = []
+    for part in chosen:
+        above = None if frequency_of(part) else frequency_above(part)
+        if above is not None and (columns := (above[0].identity, above[1])) not in known:
+            wanted[columns] = above
+            found.append(part)
+    if wanted:
+        evaluator.sampled.read_frequencies(evaluator.snapshot, list(wanted.values()))
+    return found
+
+
+def _next(
+    work: Work, folding: Folding, least: _Known, most: _Known, parts: list[Residual]
+) -> list[Residual]:
+    """The residuals that may matter most; without a gauge the largest, as they mostly do."""
+    parts = [part for part in parts if part.members != work.residuals.query.everything]
+    if folding.gauge is None:
+        rounds = ([part for part in size if part in parts] for size in work.rounds())
+        return next((size for size in rounds if size), [])
+    gauge = folding.gauge(work.values(most))
+    whole, nothing = gauge(work.values(most)), gauge(work.values(least))
+    shares = _shares(work, gauge, whole, least, most, parts)
+    # What cannot be above the least that is there already needs no look, if anything else does.
+    places = [i for i, number in enumerate(whole) if _SHARE * number >= max(whole)]
+    for among in ([i for i in places if whole[i] > max(nothing)], places, range(len(whole))):
+        chosen = set[Members]()
+        for i in among:
+            largest = max((share[i] for share in shares.values()), default=0)
+            chosen |= {
+                m for m, share in shares.items() if share[i] and _SHARE * share[i] >= largest
+            }
+        if chosen:
+            return [part for part in parts if part.members in chosen]
+    return parts
+
+
+def _shares(
+    work: Work,
+    gauge: Gauge,
+    whole: tuple[int, ...],
+    least: _Known,
+    most: _Known,
+    parts: list[Residual],
+) -> dict[Members, list[int]]:
+    """How much each value can still take away, also through the sets that it is a factor of.
+
+    Where one such set takes as much away itself, its factor is not worth a look.
+    """
+
+    def taken(values: _Known) -> list[int]:
+        return [a - b for a, b in zip(whole, gauge(work.values(values)), strict=True)]
+
+    lower = {part.members: {**most, part.members: least[part.members]} for part in parts}
+    shares = {members: taken(values) for members, values in lower.items()}
+    found = dict(shares)
+    for members, values in lower.items():
+        spread = work.at_most(values)
+        moved = [m for m in shares if spread[m] < values[m]]
+        if moved:
+            found[members] = [
+                most_ if most_ > max(shares[m][i] for m in moved) else own
+                for i, (own, most_) in enumerate(zip(shares[members], taken(spread), strict=True))
+            ]
+    return found

@@ -65,7 +65,7 @@ def read_side_by_side(wanted: Iterable[tuple[Signed, Sequence[KeyDomain]]]) -> I
     waiting = [(signed, tuple(domains)) for signed, domains in wanted]
     while waiting:
         first, domains = waiting.pop(0)
-        if first.query.distinct is not None or not joins_by_keys(first.query):
+        if first.query.distinct is not None or not joins_by_keys(first.query.atoms):
             continue
         found, sides = [first], None
         for place in range(len(waiting) - 1, -1, -1):

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
 from sqlrs.catalog import Table
 from sqlrs.engines.base import Snapshot, learned
 from sqlrs.planning.key_joins import joins_by_keys
-from sqlrs.planning.table_statistics import Identity, Repetition, Statistics
+from sqlrs.planning.table_statistics import Columns, Identity, Repetition, Statistics
 from sqlrs.query import Query, Variable
-from sqlrs.sql.repetitions import repetitions, sizes_of
+from sqlrs.sql.repetitions import largest_frequencies, repetitions, sizes_of
 from sqlrs.values import behave_alike
 
 # Below this many rows every plan is quick; up to the next number a column is read as a whole, and
 # of a larger table a sample of so many rows tells enough.
 _SMALL = 2_000
-_WHOLE = 1_000_000
+_WHOLE = 10_000_000
 _SAMPLE = 200_000
 # Of so many private tables all residuals that are measured are of one size: none is left out. Of
 # more, frequencies may show that some of them can.
@@ -36,7 +36,7 @@ class _Sampled:
 
     rows: dict[Identity, float] = field(default_factory=dict)
     columns: dict[tuple[Identity, str], Repetition] = field(default_factory=dict)
-    frequencies: dict[tuple[Identity, str], int] = field(default_factory=dict)
+    frequencies: dict[Columns, int] = field(default_factory=dict)
 
 
 class SampledTables:
@@ -61,7 +61,7 @@ class SampledTables:
             snapshot, [one for one in tables if one.identity not in self._sampled.rows]
         )
         guessed: dict[tuple[Identity, str], Repetition] = {}
-        if joins_by_keys(query) and (alone or len(query.private) <= _EACH_NEEDED):
+        if joins_by_keys(query.atoms) and (alone or len(query.private) <= _EACH_NEEDED):
             # A sample would take as long as what it guides, and no residual can be left out.
             guessed = self._guessed_columns(query)
         else:
@@ -77,6 +77,23 @@ class SampledTables:
             )
         columns = {**guessed, **self._sampled.columns}
         return Statistics(dict(self._sampled.rows), columns, dict(self._sampled.frequencies))
+
+    def read_frequencies(
+        self, snapshot: Snapshot, wanted: Sequence[tuple[Table, frozenset[str]]]
+    ) -> None:
+        """Read the largest frequencies in some columns together."""
+        for i, most in snapshot.rows(largest_frequencies(wanted)):
+            table, names = wanted[int(cast(int, i))]
+            self.learn(snapshot, (table.identity, names), int(cast(int, most)))
+
+    def learn(self, snapshot: Snapshot, columns: Columns, most: int) -> None:
+        """Keep a largest frequency that another statement found on the rows of a snapshot."""
+        if snapshot is self._snapshot:
+            self._sampled.frequencies[columns] = most
+
+    def frequencies(self, snapshot: Snapshot) -> Mapping[Columns, int]:
+        """The largest frequencies that are known of the rows of a snapshot."""
+        return self._sampled.frequencies if snapshot is self._snapshot else {}
 
     def _guessed_columns(self, query: Query) -> dict[tuple[Identity, str], Repetition]:
         """What is joined with a key has the key's values, some more often than others."""
@@ -123,7 +140,7 @@ class SampledTables:
             )
             # Of other types, groups may be finer than what a join takes for equal.
             if rates[i] == 1.0 and behave_alike([table.column(name).type]):
-                self._sampled.frequencies[table.identity, name] = most
+                self._sampled.frequencies[table.identity, frozenset({name})] = most
 
 
 class PublicTables(SampledTables):

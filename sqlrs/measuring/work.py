@@ -3,12 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from math import prod
 
 from sqlrs.residuals.isomorphism import representatives
 from sqlrs.residuals.residual import Members, Residual, Residuals
 
 Progress = Callable[[int, int, str], None]
 Values = Mapping[Members, int]
+Fold = Callable[[Values], Fraction]
+Gauge = Callable[[Values], tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class Folding:
+    """How all T_E become the one number that a release needs, where that may be tried often.
+
+    ``least`` and ``most`` are below and above the number; neither falls where a value grows.
+    ``gauge``: about how much the values make of each number of which it is the largest, where the
+    values that are given first make the most of it.
+    ``factors``: sets whose T_C have a product that T_E does not exceed.
+    """
+
+    least: Fold
+    most: Fold
+    gauge: Callable[[Values], Gauge] | None = None
+    factors: Mapping[Members, tuple[Members, ...]] = field(default_factory=dict)
+
+    @classmethod
+    def exactly(cls, fold: Fold) -> Folding:
+        """By the number itself."""
+        return cls(fold, fold)
 
 
 class Work:
@@ -21,6 +48,7 @@ class Work:
         progress: Progress | None,
         *,
         counted: bool = True,
+        factors: Mapping[Members, tuple[Members, ...]] | None = None,
     ) -> None:
         if residuals.query.weighted and residuals.query.distinct is not None:
             raise AssertionError("the weights of distinct outputs are bounded, never measured")
@@ -28,6 +56,7 @@ class Work:
         self.wanted = tuple(wanted)
         self.progress = progress
         self.heard = 0
+        self.factors = factors or {}
         parts = residuals.undecided(self.wanted)
         self.same = {part: one.members for part, one in representatives(parts).items()}
         everything = residuals.of(residuals.query.everything)
@@ -55,9 +84,48 @@ class Work:
             for level in sorted(set(size.values()), reverse=True)
         ]
 
-    def hear(self, *parts: Residual) -> None:
+    def between(
+        self, known: Values, limits: Values
+    ) -> tuple[dict[Members, int], dict[Members, int]]:
+        """The least and the largest that every value can be, by what is known of the others."""
+        least = {**dict.fromkeys(limits, 0), **known}
+        for members, parts in reversed(self._factors):
+            if len(parts) == 1:
+                (part,) = parts
+                least[part] = max(least[part], least[members])
+        return least, self.at_most({**limits, **known})
+
+    def at_most(self, limits: Values) -> dict[Members, int]:
+        """Limits that are nowhere above the product of those of a set's factors."""
+        most = dict(limits)
+        for members, parts in self._factors:
+            most[members] = min(most[members], prod(most[part] for part in parts))
+        return most
+
+    @cached_property
+    def _factors(self) -> list[tuple[Members, tuple[Members, ...]]]:
+        """Of statements those whose value no product of others exceeds; factors come first."""
+        statements = {part.members for part in self.statements}
+        found = []
+        for members, factors in self.factors.items():
+            if members in statements and self.same.get(members) == members:
+                parts = (part for factor in factors for part in self.residuals.parts(factor))
+                open_ = tuple(self.same.get(p.members, p.members) for p in parts if not p.decided)
+                if members not in open_ and statements.issuperset(open_):
+                    found.append((members, open_))
+        return sorted(found, key=lambda one: len(one[0]))
+
+    def hear(self, count: int) -> None:
+        """Tell the listener of the next ones, in an order that follows from the query alone."""
+        for part in self._order[self.heard : self.heard + count]:
+            self.tell(part)
+
+    def tell(self, part: Residual) -> None:
         """Tell the listener what is next."""
-        for part in parts:
-            self.heard += 1
-            if self.progress is not None:
-                self.progress(self.heard, len(self.statements), str(part))
+        self.heard += 1
+        if self.progress is not None:
+            self.progress(self.heard, len(self.statements), str(part))
+
+    @cached_property
+    def _order(self) -> list[Residual]:
+        return [part for parts in self.rounds() for part in parts]

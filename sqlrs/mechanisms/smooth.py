@@ -13,8 +13,10 @@ from sqlrs.answer import Interval
 from sqlrs.effort import bounded_analysis
 from sqlrs.errors import UsageError
 from sqlrs.measuring.measure import Measured
-from sqlrs.measuring.measurements import Fold, Measurements
+from sqlrs.measuring.measurements import Measurements
+from sqlrs.measuring.work import Folding
 from sqlrs.mechanisms.base import Draw, Noisy
+from sqlrs.mechanisms.folding import refined_folding
 from sqlrs.noise import (
     DEFAULT_SHAPE,
     Cauchy,
@@ -42,8 +44,8 @@ class SmoothBound(Protocol):
         """The sets whose T_E it needs; too many are refused."""
         ...
 
-    def is_quick(self, residuals: Residuals, weights: Weights) -> bool:
-        """Whether the fold is quick enough, and monotone, so that it may be tried on limits."""
+    def folding(self, residuals: Residuals, weights: Weights) -> Folding | None:
+        """The same where it is quick and monotone, so that it may be tried on limits; no data."""
         ...
 
     def fold(self, residuals: Residuals, values: Mapping[Members, int], weights: Weights) -> Bound:
@@ -59,9 +61,12 @@ class Refined:
         with bounded_analysis():
             return reached(residuals)
 
-    def is_quick(self, residuals: Residuals, weights: Weights) -> bool:
-        """From the query and the weights alone."""
-        return is_quick(residuals, weights)
+    def folding(self, residuals: Residuals, weights: Weights) -> Folding | None:
+        """By numbers below and above it where these are quick, else by itself if that is."""
+        folding = refined_folding(residuals, weights)
+        if folding is None and is_quick(residuals, weights):
+            return Folding.exactly(lambda values: self.fold(residuals, values, weights).value)
+        return folding
 
     def fold(self, residuals: Residuals, values: Mapping[Members, int], weights: Weights) -> Bound:
         """The smaller of both bounds."""
@@ -77,9 +82,9 @@ class Paper:
             reached(residuals)
         return residuals.required
 
-    def is_quick(self, residuals: Residuals, weights: Weights) -> bool:
+    def folding(self, residuals: Residuals, weights: Weights) -> Folding | None:
         """The search over distances is not repeated."""
-        return False
+        return None
 
     def fold(self, residuals: Residuals, values: Mapping[Members, int], weights: Weights) -> Bound:
         """The paper's bound."""
@@ -136,12 +141,9 @@ class SmoothPreparation:
 
     def measured(self, measurements: Measurements) -> Measured:
         """The same without what is left to do."""
-        return measurements.enough(self.residuals, self.wanted, self._repeatable_fold())
-
-    def _repeatable_fold(self) -> Fold | None:
-        """The sensitivity as a function of the values, where it is quick enough to try often."""
-        quick = self.mechanism.bound.is_quick(self.residuals, self.mechanism.noise.weights)
-        return self.sensitivity if quick else None
+        mechanism = self.mechanism
+        folding = mechanism.bound.folding(self.residuals, mechanism.noise.weights)
+        return measurements.enough(self.residuals, self.wanted, folding)
 
     def sensitivity(self, values: Mapping[Members, int]) -> Fraction:
         """The smooth bound. Private."""

@@ -12,7 +12,8 @@ from typing import Protocol
 from sqlrs.effort import bounded_analysis
 from sqlrs.measures import KeyDomain, Ordinals
 from sqlrs.measuring.groups import can_measure_by_group
-from sqlrs.measuring.work import Values
+from sqlrs.measuring.work import Folding, Values
+from sqlrs.mechanisms.folding import refined_folding
 from sqlrs.mechanisms.vector_base import GroupMeasurements, Summand
 from sqlrs.noise import Weights
 from sqlrs.residuals.residual import Members, Residuals
@@ -70,9 +71,10 @@ class SummandBound:
         *before, last = self.measured
         known = [measurements.values(residuals, self.wanted, None) for residuals in before]
         fold = partial(self._fold, weights, *known)
-        quick = sum_is_quick(self.summand.residuals, weights)
-        values = measurements.values(last, self.wanted, fold if quick else None)
-        return cache(partial(fold, values))
+        folding = None if before else refined_folding(last, weights)
+        if folding is None and sum_is_quick(self.summand.residuals, weights):
+            folding = Folding.exactly(fold)
+        return cache(partial(fold, measurements.values(last, self.wanted, folding)))
 
     def measure_by_group(
         self,

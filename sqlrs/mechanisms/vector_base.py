@@ -17,8 +17,7 @@ from sqlrs.measures import (
     PerUnit,
     Signed,
 )
-from sqlrs.measuring.measurements import Fold
-from sqlrs.measuring.work import Values
+from sqlrs.measuring.work import Fold, Folding, Values
 from sqlrs.mechanisms.base import Noisy
 from sqlrs.noise import RandomBits
 from sqlrs.query import Term
@@ -54,7 +53,9 @@ class GroupMeasurements(Protocol):
         """The true number of each group without its coefficient; a group left out has 0."""
         ...
 
-    def values(self, residuals: Residuals, wanted: Iterable[Members], fold: Fold | None) -> Values:
+    def values(
+        self, residuals: Residuals, wanted: Iterable[Members], fold: Fold | Folding | None
+    ) -> Values:
         """T_E of the wanted sets, or values that fold to the same."""
         ...
 

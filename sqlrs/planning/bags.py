@@ -82,6 +82,11 @@ class Grouping:
         return not self.largest and self.distinct is None and unique_rows(self.join, self.keep)
 
     @cached_property
+    def one_row_each(self) -> bool:
+        """Whether each combination that counts once is one row of the join anyway."""
+        return bool(self.distinct) and once_each(self.join, self.distinct or frozenset())
+
+    @cached_property
     def canonical(self) -> Canonical:
         """What the step computes, without names."""
         outer = self.join.variables if self.largest else frozenset[Variable]()
@@ -101,6 +106,22 @@ def unique_rows(join: Join, keep: frozenset[Variable]) -> bool:
         one.variables <= keep and (isinstance(one, Grouping) or bool(one.keys))
         for one in join.inputs
     )
+
+
+def once_each(join: Join, known: frozenset[Variable]) -> bool:
+    """Whether values of the variables decide the row of every input, so that none comes twice."""
+    waiting = list(join.inputs)
+    while waiting:
+        found = [one for one in waiting if any(key <= known for key in _keys(one))]
+        if not found:
+            return False
+        known = known.union(*(one.variables for one in found))
+        waiting = [one for one in waiting if one not in found]
+    return True
+
+
+def _keys(one: Input) -> Iterable[frozenset[Variable]]:
+    return (one.keep,) if isinstance(one, Grouping) else one.keys
 
 
 def is_counted(one: Input) -> bool:

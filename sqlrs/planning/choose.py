@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 from sqlrs.compiler.forms import tells_equal_values_apart
 from sqlrs.errors import UsageError
 from sqlrs.planning.external_plans import DEFAULT_SOLVER_SECONDS, external_plan
 from sqlrs.planning.inclusion_exclusion import Planner, Sum
+from sqlrs.planning.key_joins import has_condition, joins_by_keys
 from sqlrs.planning.leading import leaders
 from sqlrs.planning.passing import passed
 from sqlrs.planning.plan import HOW, Factorised, Leading, Plain, Pruned, ResidualPlan, table_names
@@ -17,6 +19,7 @@ from sqlrs.planning.prune import prune
 from sqlrs.planning.separate import reduced, separate
 from sqlrs.planning.symmetry import ordered
 from sqlrs.planning.table_statistics import Statistics
+from sqlrs.query import closure
 from sqlrs.residuals.residual import Residual
 
 # Below this cost, about a hundredth of a second, there is nothing to gain from another plan.
@@ -66,6 +69,8 @@ def choose(
         return Plain(residual)
     if any(map(tells_equal_values_apart, residual.generals)):
         return Plain(residual, reason="a condition can tell equal values apart: none are grouped")
+    if in_turn and how == "auto" and _is_one_table_with_lookups(residual):
+        return Plain(residual, reason="joined by keys: no join has more rows than one table")
     plan = _factorised_or_pruned(residual, statistics, how, quick or _QUICK)
     return _leading(plan, statistics, quick or _QUICK) if in_turn and how == "auto" else plan
 
@@ -75,7 +80,7 @@ def _factorised_or_pruned(
 ) -> Factorised | Pruned:
     """The cheapest way to count every group, or bounds that leave few groups to be counted."""
     planner = Planner(statistics or Statistics())
-    narrow = Problem.of(residual)
+    narrow = _problem(residual)
     wide = narrow.freed(residual.determined)
     total, problem = _direct(reduced(narrow), planner, statistics)
     if wide.free != narrow.free:
@@ -105,13 +110,34 @@ def _leading(
     plan: Factorised | Pruned, statistics: Statistics | None, quick: float
 ) -> Factorised | Pruned | Leading:
     """The groups that lead without lookups first, where that is expected to cost less."""
-    problem = Problem.of(plan.residual)
+    problem = _problem(plan.residual)
     if plan.cost <= quick or problem.output is not None:
         return plan
     found = leaders(problem, Planner(statistics or Statistics()), table_names(plan.residual))
     if found is None or found.cost > _SHARED * plan.cost:
         return plan
     return Leading(plan.residual, found, plan)
+
+
+def _is_one_table_with_lookups(residual: Residual) -> bool:
+    """Whether an engine's own order is as good as any: it knows best which filter thins out.
+
+    Without any filter, groups that lead without lookups may do.
+    """
+    atoms = residual.atoms
+    if residual.boundary and not any(map(has_condition, atoms)) and not residual.predicates:
+        return False
+    return len(atoms) > 1 and joins_by_keys(atoms)
+
+
+def _problem(residual: Residual) -> Problem:
+    """What is to be counted: rows, where distinct outputs decide all of them."""
+    problem = Problem.of(residual)
+    if residual.output is None:
+        return problem
+    known = residual.output | residual.boundary
+    rows = closure(residual.query, residual.members, known)[1]
+    return replace(problem, output=None) if rows == residual.members else problem
 
 
 def _direct(

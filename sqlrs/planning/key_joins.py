@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from sqlrs.query import Atom, Query, Variable
+from collections.abc import Sequence
+
+from sqlrs.query import Atom, Variable
 
 
-def joins_by_keys(query: Query) -> bool:
+def joins_by_keys(atoms: Sequence[Atom]) -> bool:
     """Whether some atom leads to all others, each by a key of its own.
 
     Then every way to count takes about as long as reading the tables.
     """
-    return any(_leads_to_all(query, first) for first in range(len(query.atoms)))
+    return any(_leads_to_all(atoms, first) for first in range(len(atoms)))
 
 
-def _leads_to_all(query: Query, first: int) -> bool:
-    atoms = [*query.atoms]
+def has_condition(atom: Atom) -> bool:
+    """Whether a condition of its own thins an atom out, comparisons not counted."""
+    return bool(atom.filters) or any(not isinstance(term, Variable) for _, term in atom.terms)
+
+
+def _leads_to_all(joined: Sequence[Atom], first: int) -> bool:
+    atoms = [*joined]
     known = atoms.pop(first).variables
     while atoms:
         found = next((atom for atom in atoms if _has_key_in(atom, known)), None)

@@ -22,6 +22,8 @@ from sqlrs.query import Variable
 from sqlrs.trees.naming import column_names, free_name
 
 LEADING = 1000
+# Groups by one variable are large: of these few hold rows enough to be worth a look.
+LEADING_BY_ONE = 64
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,7 @@ class Leaders:
     core: Sum
     picked: Picked
     exact: Sum
-    most: int = LEADING
+    most: int
 
     @property
     def cost(self) -> float:
@@ -44,6 +46,11 @@ class Leaders:
         grouping = one_grouping(self.core)
         assert grouping is not None
         return grouping
+
+
+def leading_number(free: frozenset[Variable]) -> int:
+    """How many groups are taken to lead; the same for all plans with these groups."""
+    return LEADING_BY_ONE if len(free) == 1 else LEADING
 
 
 def one_grouping(total: Sum) -> Grouping | None:
@@ -75,9 +82,10 @@ def leaders(problem: Problem, planner: Planner, reserved: frozenset[str]) -> Lea
         name=free_name("leading", set(reserved)),
         columns=tuple(sorted((c, v) for v, c in names.items())),
         keys=(problem.free,),
-        expected=float(LEADING),
+        expected=float(leading_number(problem.free)),
     )
-    return Leaders(counted, picked, planner.covered(problem.restricted([picked])))
+    exact = planner.covered(problem.restricted([picked]))
+    return Leaders(counted, picked, exact, leading_number(problem.free))
 
 
 def without_lookups(problem: Problem) -> tuple[Leaf, ...]:

@@ -6,9 +6,19 @@ evaluated. docs/proofs/plans.md has the proof.
 
 from __future__ import annotations
 
-from sqlrs.planning.table_statistics import Statistics
-from sqlrs.query import Atom, Variable
-from sqlrs.residuals.residual import Residual
+from math import prod
+
+from sqlrs.catalog import Table
+from sqlrs.planning.key_joins import has_condition
+from sqlrs.planning.table_statistics import Columns, Statistics
+from sqlrs.query import Atom, Variable, closure
+from sqlrs.residuals.residual import Members, Residual
+from sqlrs.values import behave_alike
+
+# The most orders of atoms that are tried; past that the first ones have to do.
+_ORDERS = 200
+
+_Known = frozenset[Variable]
 
 
 def limit(residual: Residual, statistics: Statistics) -> int:
@@ -18,29 +28,106 @@ def limit(residual: Residual, statistics: Statistics) -> int:
     results at most by the number of its rows that agree with the variables known so far, and by the
     bound of its weights.
     """
+    heaviest = prod(atom.weight.bound for atom in residual.atoms if atom.weight is not None)
+    return heaviest * _Orders(residual, statistics).least(residual.boundary, residual.members)
+
+
+def frequency_of(residual: Residual) -> Columns | None:
+    """The columns of a whole table whose largest frequency T_E is; None where it is another number.
+
+    One table without a condition of its own is grouped by columns that the query makes non-null.
+    """
+    if len(residual.members) > 1 or residual.predicates or residual.external:
+        return None
+    (atom,) = residual.atoms
     joined = residual.query.never_null
-    known = residual.boundary
-    left = list(residual.atoms)
-    product = 1
-    while left:
-        most, place = min(
-            (_most_rows(atom, known, joined, statistics), i) for i, atom in enumerate(left)
-        )
-        atom = left.pop(place)
-        product *= most if atom.weight is None else most * atom.weight.bound
-        known |= atom.variables
-    return product
+    columns = {name: term for name, term in atom.terms if term in joined}
+    # Distinct outputs are rows where a key is among them.
+    if residual.output is not None and not any(key <= residual.output for key in atom.keys):
+        return None
+    if (
+        atom.weight is not None
+        or has_condition(atom)
+        or len(set(columns.values())) < len(columns)
+        or frozenset(columns.values()) != residual.boundary
+        or any(atom.table.column(name).computed is not None for name in columns)
+        or not all(behave_alike([atom.table.column(name).type]) for name in columns)
+    ):
+        return None
+    return atom.table.identity, frozenset(columns)
 
 
-def _most_rows(
-    atom: Atom, known: frozenset[Variable], joined: frozenset[Variable], statistics: Statistics
-) -> int:
-    """A limit of the rows of one atom that agree on the known variables."""
-    if any(key <= known for key in atom.keys):
-        return 1
-    # Only joined variables are never NULL, and frequencies leave NULL out.
-    columns = [name for name, term in atom.terms if term in known and term in joined]
-    return min(
-        (statistics.most_frequent(atom.table, name) for name in columns),
-        default=statistics.count(atom.table),
-    )
+def frequency_above(residual: Residual) -> tuple[Table, frozenset[str]] | None:
+    """The columns of a table whose largest frequency T_E does not exceed, where that says much.
+
+    All tables but one are lookups, whose keys are known from the boundary and that one, and it has
+    no condition of its own.
+    """
+    joined = residual.query.never_null
+    for i in sorted(residual.members):
+        atom = residual.query.atoms[i]
+        known = residual.boundary | atom.variables
+        compared = any(not p.variables.isdisjoint(atom.variables) for p in residual.predicates)
+        plain = atom.weight is None and not has_condition(atom) and not compared
+        if plain and _are_lookups(residual, i, known):
+            names = frozenset(n for n, t in atom.terms if t in residual.boundary and t in joined)
+            alike = all(
+                atom.table.column(name).computed is None
+                and behave_alike([atom.table.column(name).type])
+                for name in names
+            )
+            return (atom.table, names) if alike and len(names) > 1 else None
+    return None
+
+
+def _are_lookups(residual: Residual, core: int, known: _Known) -> bool:
+    others = residual.members - {core}
+    return closure(residual.query, others, known)[1] == others
+
+
+class _Orders:
+    """The least product over the orders in which a residual's atoms can be joined."""
+
+    def __init__(self, residual: Residual, statistics: Statistics) -> None:
+        self.atoms = residual.query.atoms
+        self.joined = residual.query.never_null
+        self.statistics = statistics
+        self.left = _ORDERS
+        self._found: dict[Members, int] = {}
+
+    def least(self, known: _Known, members: Members) -> int:
+        """The limit for the atoms that are left once some variables are known."""
+        while (one := self._decided(known, members)) is not None:
+            known |= self.atoms[one].variables
+            members -= {one}
+        if not members:
+            return 1
+        # What is known follows from the atoms that are left.
+        if members not in self._found:
+            self._found[members] = self._least(known, members)
+        return self._found[members]
+
+    def _least(self, known: _Known, members: Members) -> int:
+        near = [i for i in members if not known.isdisjoint(self.atoms[i].variables)]
+        choices = sorted((self._most_rows(self.atoms[i], known), i) for i in near or members)
+        best = None
+        for rows, i in choices:
+            if best is not None and (self.left <= 0 or rows >= best):
+                break
+            self.left -= 1
+            found = rows * self.least(known | self.atoms[i].variables, members - {i})
+            best = found if best is None else min(best, found)
+        assert best is not None
+        return best
+
+    def _decided(self, known: _Known, members: Members) -> int | None:
+        for i in members:
+            if any(key <= known for key in self.atoms[i].keys):
+                return i
+        return None
+
+    def _most_rows(self, atom: Atom, known: _Known) -> int:
+        """A limit of the rows of one atom that agree on the known variables."""
+        # Only joined variables are never NULL, and frequencies leave NULL out.
+        names = frozenset(n for n, term in atom.terms if term in known and term in self.joined)
+        return self.statistics.most_frequent(atom.table, names)

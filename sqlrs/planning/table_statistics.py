@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from sqlrs.catalog import Table
 
 Identity = tuple[str | None, str]
+Columns = tuple[Identity, frozenset[str]]
 
 
 @dataclass(frozen=True)
@@ -40,12 +41,13 @@ class Repetition:
 class Statistics:
     """Rows of each table, the repetition in each joined column, and what of it is exact.
 
-    ``frequencies`` are the largest ones of columns that were read as a whole.
+    ``frequencies``: of a whole table, the most rows with the same values, none of them NULL, in
+    some columns.
     """
 
     rows: Mapping[Identity, float] = field(default_factory=dict)
     columns: Mapping[tuple[Identity, str], Repetition] = field(default_factory=dict)
-    frequencies: Mapping[tuple[Identity, str], int] = field(default_factory=dict)
+    frequencies: Mapping[Columns, int] = field(default_factory=dict)
 
     GUESSED_ROWS = 100_000.0
 
@@ -70,6 +72,8 @@ class Statistics:
         """The exact number of rows."""
         return int(self.rows[table.identity])
 
-    def most_frequent(self, table: Table, name: str) -> int:
-        """A limit of the rows with one value in a column: exact where the column was read."""
-        return self.frequencies.get((table.identity, name), self.count(table))
+    def most_frequent(self, table: Table, names: frozenset[str]) -> int:
+        """A limit of the rows with the same values in some columns, none of them NULL."""
+        own = table.identity
+        known = (n for (one, read), n in self.frequencies.items() if one == own and read <= names)
+        return min(known, default=self.count(table))

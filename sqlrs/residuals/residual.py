@@ -59,7 +59,7 @@ class Reading:
     ) -> Reading:
         """The reading by public facts: exact unless a residual has too many external variables."""
         exact = cls(exact_comparisons=True, solved=solved)
-        if not query.comparisons:
+        if not solved and all(len(p.variables) < 2 for p in query.comparisons):
             return exact
         residuals = Residuals(query, exact)
         most = max(

@@ -9,19 +9,19 @@ query, the schema and the weights alone. Proofs: docs/proofs/refined.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import combinations
-from math import prod
+from math import comb, prod
 
 from sqlrs.residuals.residual import Members, Residuals
 from sqlrs.sensitivity.bound import Bound
 from sqlrs.sensitivity.ceiling import Ceiling, Distances, turning_point
 from sqlrs.sensitivity.horizon import Horizon
 from sqlrs.sensitivity.recursion import Group, Recursion, Roles, Vector, apply
-from sqlrs.sensitivity.residual_bound import residual_sensitivity
+from sqlrs.sensitivity.residual_bound import residual_is_quick, residual_sensitivity
 from sqlrs.sensitivity.steps import compile_recursion
 from sqlrs.sensitivity.weights import Weights
 
@@ -31,6 +31,8 @@ MAX_LATTICE_WORK = 4_000_000
 MAX_WORK = 100_000_000
 # About ten milliseconds: a bound that may be computed again after every statement.
 _QUICK_WORK = 20_000
+# A box of so many distances is evaluated in some milliseconds.
+_FEW_VECTORS = 20_000
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,75 @@ def is_quick(residuals: Residuals, weights: Weights) -> bool:
     return folds_quickly(compile_recursion(residuals), weights)
 
 
+def is_bounded_quickly(residuals: Residuals, weights: Weights) -> bool:
+    """Whether ``least_sensitivity`` and ``most_sensitivity`` take a few milliseconds; no data."""
+    method = _method(residuals, weights)
+    if method is None or len(method.groups) < 2:
+        return False
+    vectors = prod(turning_point(degree, weights) + 1 for degree in method.degrees)
+    if vectors > _FEW_VECTORS:
+        return False
+    return method.lattice or residual_is_quick(residuals.query, weights)
+
+
+def least_sensitivity(
+    residuals: Residuals, values: Mapping[Members, int], weights: Weights
+) -> Fraction:
+    """A number that the released sensitivity is not below; as a rule it is that."""
+    return _released(residuals, values, weights, upper=False)
+
+
+def most_sensitivity(
+    residuals: Residuals, values: Mapping[Members, int], weights: Weights
+) -> Fraction:
+    """A number that the released sensitivity does not exceed; as a rule it is that."""
+    return _released(residuals, values, weights, upper=True)
+
+
+def _released(
+    residuals: Residuals, values: Mapping[Members, int], weights: Weights, *, upper: bool
+) -> Fraction:
+    method = _method(residuals, weights)
+    assert method is not None
+    recursion = compile_recursion(residuals)
+    start = tuple(values[members] for members in recursion.coordinates)
+    refined = Fraction(0)
+    if can_ever_change(recursion, start):
+        refined, peak = _horizon(method, start, weights).peak()
+        if not upper:
+            refined = _attained(recursion, start, weights, method.groups, peak).value
+    if method.lattice:
+        return refined
+    return min(refined, residual_sensitivity(residuals, values, weights, enough=refined).value)
+
+
+def gauge(
+    residuals: Residuals, largest: Mapping[Members, int], weights: Weights
+) -> Callable[[Mapping[Members, int]], tuple[int, ...]]:
+    """How far a row of each table can move the answer, about, where the largest values matter."""
+    method = _method(residuals, weights)
+    assert method is not None
+    coordinates = compile_recursion(residuals).coordinates
+
+    def start(values: Mapping[Members, int]) -> Vector:
+        return tuple(values[members] for members in coordinates)
+
+    _, peak = _horizon(method, start(largest), weights).peak()
+
+    def measure(values: Mapping[Members, int]) -> tuple[int, ...]:
+        return tuple(
+            sum(v * prod(map(comb, peak, powers)) for powers, v in polynomial.items())
+            for polynomial in method.ceiling.closest(start(values))
+        )
+
+    return measure
+
+
+def _horizon(method: Method, start: Vector, weights: Weights) -> Horizon:
+    ceiling = method.ceiling
+    return Horizon(ceiling.closest(start), len(method.groups), weights, ceiling.units)
+
+
 def folds_quickly(recursion: Recursion, weights: Weights) -> bool:
     """Whether the recursion has a lattice of few distances; no data."""
     method = choose_method(recursion, weights)
@@ -128,8 +199,7 @@ def folded(recursion: Recursion, start: Vector, weights: Weights, method: Method
         raise ValueError("a number of results is not negative")
     if not can_ever_change(recursion, start):
         return Bound()
-    ceiling = method.ceiling
-    horizon = Horizon(ceiling.closest(start), len(method.groups), weights, ceiling.units)
+    horizon = _horizon(method, start, weights)
     # What is attained on some ways is attained: distances that cannot reach it need no look. With
     # one group there is only one way, the search itself.
     sure = Bound()

@@ -16,7 +16,7 @@ from sqlrs.query import Query
 from sqlrs.residuals.residual import Members, Residuals, subsets
 from sqlrs.sensitivity.bound import Bound
 from sqlrs.sensitivity.growth import Growth, Powers
-from sqlrs.sensitivity.search import maximise
+from sqlrs.sensitivity.search import are_few, maximise
 from sqlrs.sensitivity.weights import Weights
 
 # Private tables by number, in the order of `Query.private_tables`; a group has one distance.
@@ -44,6 +44,13 @@ def residual_sensitivity(
         if enough is not None and best.value >= enough:
             break
     return best
+
+
+def residual_is_quick(query: Query, weights: Weights) -> bool:
+    """Whether ``residual_sensitivity`` takes some milliseconds; no data."""
+    sizes = [len(atoms) for atoms in query.private_tables]
+    degrees = [sum(sizes[table] for table in group) for group in groups(query, weights)]
+    return are_few(degrees, weights)
 
 
 def groups(query: Query, weights: Weights) -> Groups:

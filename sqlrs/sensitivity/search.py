@@ -7,6 +7,7 @@ nothing and that the bound of a box holds for the rounded-up weights.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from itertools import product
 from math import floor, prod
@@ -48,25 +49,37 @@ def maximise(growth: Growth, weights: Weights, best: Bound) -> Bound:
 
     Of several maxima the least |s| is reported.
     """
-    last = [last_useful(degree, weights) if degree else 0 for degree in growth.degrees]
-    if prod(one + 1 for one in last) <= _FEW_VECTORS:
-        found = _everywhere(growth, weights, last)
-        return min(found, best, key=lambda bound: (-bound.value, bound.k))
+    last = _last(growth.degrees, weights)
+    if are_few(growth.degrees, weights):
+        return _everywhere(growth, weights, last, best)
     search = _Search(growth, weights, best)
     search.run(last)
     return search.best
 
 
-def _everywhere(growth: Growth, weights: Weights, last: list[int]) -> Bound:
-    """The maximum by a look at every vector up to the last ones."""
+def are_few(degrees: Sequence[int], weights: Weights) -> bool:
+    """Whether all vectors of a polynomial of these degrees can be looked at."""
+    return prod(one + 1 for one in _last(degrees, weights)) <= _FEW_VECTORS
+
+
+def _last(degrees: Sequence[int], weights: Weights) -> list[int]:
+    return [last_useful(degree, weights) if degree else 0 for degree in degrees]
+
+
+def _everywhere(growth: Growth, weights: Weights, last: list[int], best: Bound) -> Bound:
+    """The greater of ``best`` and the maximum, by a look at every vector up to the last ones."""
     box = [range(one + 1) for one in last]
     scaled, denominator = weights_in_box(box, weights)
-    units = (1,) * len(box)
-    values = values_in_box(growth.in_binomials, growth.degrees, box, units)
+    values = values_in_box(growth.in_binomials, growth.degrees, box, (1,) * len(box))
     weighted = list(map(mul, values, scaled))
-    most = max(weighted)
-    attained = (u for u, value in zip(product(*box), weighted, strict=True) if value == most)
-    return Bound(Fraction(most, denominator), min(map(sum, attained)))
+    largest = max(weighted)
+    most = Fraction(largest, denominator)
+    if most < best.value:
+        return best
+    attained = (u for u, value in zip(product(*box), weighted, strict=True) if value == largest)
+    return min(
+        best, Bound(most, min(map(sum, attained))), key=lambda bound: (-bound.value, bound.k)
+    )
 
 
 class _Search:

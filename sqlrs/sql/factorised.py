@@ -155,6 +155,12 @@ class StatementBuilder:
     ) -> tuple[exp.Select, dict[Variable, str]]:
         once = sorted(grouping.distinct or ())
         keep = sorted(grouping.keep)
+        if keep and grouping.distinct != grouping.keep and grouping.one_row_each:
+            value = self._summed(grouping.join, select, counts)
+            columns = column_names(keep)
+            with_columns(select, *(named(again(places[v]), columns[v]) for v in keep))
+            select = with_columns(select, named(value, RESULTS))
+            return grouped_by(select, (again(places[v]) for v in keep)), columns
         columns = column_names(once)
         number = [named(product(counts), RESULTS)] if counts else []
         select = with_columns(
@@ -162,7 +168,9 @@ class StatementBuilder:
             *(named(again(places[v]), columns[v]) for v in once),
             *number,
             *([] if once or number else [named(number_of(1), "found")]),
-        ).distinct(copy=False)
+        )
+        if not grouping.one_row_each:
+            select = select.distinct(copy=False)
         if grouping.distinct == grouping.keep and not (last and not keep):
             if last and not counts:
                 select = with_columns(select, named(number_of(1), RESULTS))

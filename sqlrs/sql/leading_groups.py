@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from sqlrs.planning.inclusion_exclusion import Sum
-from sqlrs.planning.leading import LEADING, Leaders, one_grouping
+from sqlrs.planning.leading import Leaders, leading_number, one_grouping
 from sqlrs.sql.factorised import StatementBuilder, Stored, in_order, largest
 from sqlrs.trees.build import ascending, inner, joined_with, named, number, select_from, table_named
 from sqlrs.trees.identifiers import again, column
@@ -51,7 +51,9 @@ def kept_as(leaders: Leaders) -> tuple[object, ...]:
 def groups_of(total: Sum) -> tuple[object, ...] | None:
     """What groups that lead are found by, if they are those of a sum without any lookup."""
     grouping = one_grouping(total)
-    return None if grouping is None else ("leading", LEADING, grouping.canonical.form)
+    if grouping is None:
+        return None
+    return ("leading", leading_number(grouping.keep), grouping.canonical.form)
 
 
 def first_of(stored: Stored) -> exp.Select:

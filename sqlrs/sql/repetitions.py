@@ -21,6 +21,26 @@ def repetitions(columns: Sequence[tuple[Table, str, float]]) -> exp.Expression:
     return union_of([_repetition(*column, i) for i, column in enumerate(columns)])
 
 
+def largest_frequencies(wanted: Sequence[tuple[Table, frozenset[str]]]) -> exp.Expression:
+    """For each table and columns their position and the most rows with the same values there."""
+    return union_of([_largest_frequency(*one, i) for i, one in enumerate(wanted)])
+
+
+def _largest_frequency(table: Table, names: frozenset[str], position: int) -> exp.Select:
+    nullable = [name for name in sorted(names) if table.column(name).nullable]
+    frequencies = (
+        exp.select(exp.alias_(exp.Count(this=exp.Star()), "frequency"))
+        .from_(_source(table, 1.0))
+        .where(*(exp.Not(this=exp.Is(this=column(n), expression=exp.Null())) for n in nullable))
+        .group_by(*map(column, sorted(names)))
+    )
+    most = exp.Max(this=column("frequency", "frequencies"))
+    return exp.select(
+        exp.alias_(exp.Literal.number(position), "position"),
+        exp.alias_(exp.Coalesce(this=most, expressions=[exp.Literal.number(0)]), "most"),
+    ).from_(frequencies.subquery("frequencies"))
+
+
 def _size(table: Table, position: int) -> exp.Select:
     return exp.select(
         exp.alias_(exp.Literal.number(position), "position"),

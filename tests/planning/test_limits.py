@@ -16,11 +16,12 @@ from sqlrs.measuring import measurements
 from sqlrs.measuring import sampling as reading
 from sqlrs.measuring.evaluate import Batch, Evaluator
 from sqlrs.measuring.measure import measure
-from sqlrs.measuring.measurements import Fold, Measurements
-from sqlrs.measuring.sampling import read_statistics
-from sqlrs.measuring.work import Progress
+from sqlrs.measuring.measurements import Measurements
+from sqlrs.measuring.sampling import SampledTables, read_statistics
+from sqlrs.measuring.work import Fold, Folding, Progress
+from sqlrs.mechanisms.folding import refined_folding
 from sqlrs.noise import PolyLaplace
-from sqlrs.planning.limits import limit
+from sqlrs.planning.limits import frequency_above, frequency_of, limit
 from sqlrs.residuals.residual import Members, Residual, Residuals
 from sqlrs.sensitivity.refined import is_quick, reached, released_sensitivity
 from tests.planning.adapters import Direct
@@ -67,6 +68,33 @@ def test_no_value_exceeds_its_limit(on_duckdb: Direct, data: st.DataObject) -> N
         assert plain(residual).value <= limit(residual, known), residual
 
 
+@pytest.mark.parametrize("engine", ["duckdb", "postgres"])
+@settings(max_examples=examples(25))
+@given(data=st.data())
+def test_frequencies_of_several_columns(
+    on_duckdb: Direct, on_postgres: Direct, engine: str, data: st.DataObject
+) -> None:
+    """They limit the values of tables with lookups, and are those of a table alone."""
+    snapshot = on_duckdb if engine == "duckdb" else on_postgres
+    residuals = Residuals(data.draw(queries()))
+    fill(data, snapshot)
+    sampled = SampledTables()
+    known = sampled.of(snapshot, residuals.query)
+    plain = Evaluator(snapshot, residuals.query, engine, "plain")
+    parts = residuals.undecided(residuals.required)
+    wanted = [above for part in parts if (above := frequency_above(part)) is not None]
+    if wanted:
+        sampled.read_frequencies(snapshot, wanted)
+    known = replace(known, frequencies=dict(sampled.frequencies(snapshot)))
+    for part in parts:
+        value = plain(part).value
+        assert value <= limit(part, known), part
+        if (table_and_names := frequency_above(part)) is not None:
+            assert value <= known.most_frequent(*table_and_names), part
+        if (columns := frequency_of(part)) is not None and columns in known.frequencies:
+            assert value == known.frequencies[columns], part
+
+
 def test_limits_of_a_star_and_a_path(on_duckdb: Direct) -> None:
     """Node 0 has five neighbours, all others have fewer."""
     on_duckdb.fill(EDGE, [*((0, v) for v in range(1, 6)), (1, 2), (1, 3), (2, 3)])
@@ -97,12 +125,14 @@ def fold_of(residuals: Residuals) -> Fold:
     return lambda values: released_sensitivity(residuals, values, WEIGHTS).value
 
 
-def folds(residuals: Residuals, snapshot: Direct) -> tuple[Fraction, Fraction]:
+def folds(
+    residuals: Residuals, snapshot: Direct, folding: Folding | None = None
+) -> tuple[Fraction, Fraction]:
     """The bound from all values, and from those that seemed enough."""
     fold, engine = fold_of(residuals), Engine(snapshot)
     wanted = (*residuals.required, *reached(residuals))
     everything = measure(engine, residuals, wanted)
-    enough = Measurements(engine).enough(residuals, wanted, fold)
+    enough = Measurements(engine).enough(residuals, wanted, folding or fold)
     assert enough.count == everything.count
     return fold(everything.values), fold(enough.values)
 
@@ -116,6 +146,74 @@ def test_the_bound_is_the_same(on_duckdb: Direct, atoms: int, data: st.DataObjec
     fill(data, on_duckdb)
     everything, enough = folds(residuals, on_duckdb)
     assert enough == everything
+
+
+@pytest.mark.parametrize("atoms", [3, pytest.param(4, marks=pytest.mark.slow)])
+@settings(max_examples=examples(30))
+@given(data=st.data())
+def test_numbers_below_and_above_settle_the_same_bound(
+    on_duckdb: Direct, atoms: int, data: st.DataObject
+) -> None:
+    residuals = Residuals(data.draw(queries(atoms)))
+    fill(data, on_duckdb)
+    folding = None if residuals.query.weighted else refined_folding(residuals, WEIGHTS)
+    everything, enough = folds(residuals, on_duckdb, folding)
+    assert enough == everything
+
+
+PEOPLE = table("people", "p", "n", keys=["p"])
+ORDERS = table("orders", "o", "p", keys=["o"])
+LINES = table("lines", "o", "i", "s", keys=["o i"])
+SELLERS = table("sellers", "s", "n", keys=["s"])
+TRADE = (
+    atom(PEOPLE, "p", "n"),
+    atom(ORDERS, "o", "p"),
+    atom(LINES, "o", "i", "s"),
+    atom(SELLERS, "s", "n"),
+)
+ROWS: dict[str, st.SearchStrategy[list[tuple[int, ...]]]] = {
+    "people": st.lists(st.integers(0, 2), max_size=5).map(lambda ns: [*enumerate(ns)]),
+    "orders": st.lists(st.integers(0, 4), max_size=6).map(lambda ps: [*enumerate(ps)]),
+    "lines": st.lists(
+        st.tuples(st.integers(0, 5), st.integers(0, 3), st.integers(0, 2)),
+        unique_by=lambda row: row[:2],
+        max_size=14,
+    ),
+    "sellers": st.lists(st.integers(0, 2), max_size=3).map(lambda ns: [*enumerate(ns)]),
+}
+
+
+@settings(max_examples=examples(25))
+@given(data=st.data())
+def test_four_tables_joined_by_keys(on_duckdb: Direct, data: st.DataObject) -> None:
+    """A later query finds the frequencies that the first one left, and the same bound."""
+    residuals = Residuals(query(*TRADE))
+    for one in (PEOPLE, ORDERS, LINES, SELLERS):
+        on_duckdb.fill(one, data.draw(ROWS[one.name]))
+    folding = refined_folding(residuals, WEIGHTS)
+    assert folding is not None and folding.gauge is not None and any(folding.factors.values())
+    everything, enough = folds(residuals, on_duckdb, folding)
+    assert enough == everything
+    measurements = Measurements(Engine(on_duckdb))
+    wanted = reached(residuals)
+    for _ in range(2):
+        found = measurements.enough(residuals, wanted, folding)
+        assert released_sensitivity(residuals, found.values, WEIGHTS).value == everything
+
+
+def test_a_factor_that_is_too_low_would_show(on_duckdb: Direct) -> None:
+    residuals = Residuals(query(*TRADE))
+    on_duckdb.fill(PEOPLE, [(p, 0) for p in range(3)])
+    on_duckdb.fill(ORDERS, [(o, o % 3) for o in range(6)])
+    on_duckdb.fill(LINES, [(o, i, i % 2) for o in range(6) for i in range(9)])
+    on_duckdb.fill(SELLERS, [(0, 0), (1, 0)])
+    folding = refined_folding(residuals, WEIGHTS)
+    assert folding is not None
+    true, found = folds(residuals, on_duckdb, folding)
+    assert true == found
+    wrong = {part.members: () for part in residuals.undecided(reached(residuals))}
+    true, found = folds(residuals, on_duckdb, replace(folding, factors=wrong))
+    assert true != found
 
 
 @pytest.fixture
