@@ -12,7 +12,7 @@ from math import prod
 from sqlglot import exp
 
 from sqlrs.catalog import Catalog, Table
-from sqlrs.compiled import Compiled
+from sqlrs.compiled import Compiled, refuse_named
 from sqlrs.compiler.function_parameters import parameter_types
 from sqlrs.compiler.simplify import Contradiction
 from sqlrs.dialects import dialect_named
@@ -37,6 +37,7 @@ from sqlrs.sensitivity.steps import compile_recursion
 from sqlrs.settings import Settings
 from sqlrs.sql.plain import plain
 from sqlrs.sql.write import statement_of
+from sqlrs.work_bound import refuse_too_large
 
 # Functions of the schema that are no query; tests compare the list with what is installed.
 RESERVED_NAMES = frozenset(
@@ -131,7 +132,9 @@ class Definition:
             )
         with bounded_analysis():
             constant = is_constant(residuals)
+        refuse_named(compiled, catalog, settings)
         recursion = compile_recursion(residuals)
+        refuse_too_large(residuals, recursion.coordinates, settings.sizes)
         programs = Programs.of(recursion)
         staged = StagedMeasure.of(residuals, recursion.coordinates)
         rounds = tuple(

@@ -57,7 +57,7 @@ class Staged:
 
     def numbers(self, definition: Definition, epsilon: Decimal | None) -> list[Decimal]:
         """What the function measures; without an epsilon nothing is left out."""
-        ratio = sql.SQL("NULL::numeric")
+        ratio: sql.Composable = sql.SQL("NULL::numeric")
         if epsilon is not None:
             ratio = sql.SQL("sqlrs.smoothness_ratio({}, 5)").format(sql.Literal(epsilon))
         text = staged_measure(definition).as_string().replace("$2", ratio.as_string())
@@ -132,7 +132,9 @@ def test_what_is_left_out_does_not_matter(
 
 def failing(definition: Definition) -> Definition:
     """The same with a last round that cannot be evaluated."""
-    broken = sqlglot.parse_one("CAST((SELECT 1 / count(*) FROM pg_class WHERE false) AS numeric)")
+    broken: Any = sqlglot.parse_one(
+        "CAST((SELECT 1 / count(*) FROM pg_class WHERE false) AS numeric)"
+    )
     *rounds, last = definition.rounds
     return replace(definition, rounds=(*rounds, tuple(broken for _ in last)))
 
@@ -153,7 +155,7 @@ def test_what_is_settled_is_not_evaluated(staged: Staged) -> None:
 def test_a_limit_that_is_too_low_is_seen(staged: Staged) -> None:
     """The negative control: with limits of 0 every round but the first seems to be settled."""
     definition = staged.definitions[0]
-    nothing = sqlglot.parse_one("CAST(0 AS numeric)")
+    nothing: Any = sqlglot.parse_one("CAST(0 AS numeric)")
     wrong = replace(definition, frequencies=tuple(nothing for _ in definition.frequencies))
     staged.fill(frozenset({(a, b) for a in range(5) for b in range(5) if a != b}), [])
     right = staged.fold(definition, staged.numbers(definition, Decimal(1)), Decimal(1))
@@ -167,7 +169,7 @@ def test_the_limits_hold(staged: Staged) -> None:
     ])  # fmt: skip
     for definition in staged.definitions:
         first, *_ = definition.rounds
-        zero = sqlglot.parse_one("CAST(0 AS numeric)")
+        zero: Any = sqlglot.parse_one("CAST(0 AS numeric)")
         # With nothing but limits behind the first round whatever is settled.
         limits = replace(definition, rounds=(tuple(zero for _ in first), *definition.rounds[1:]))
         everything = staged.numbers(definition, None)
