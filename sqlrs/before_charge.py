@@ -38,7 +38,6 @@ from sqlrs.refusals import refusal
 from sqlrs.releasing import AfterRelease, groups_of, relation_of
 from sqlrs.settings import STRICT, Request, Settings
 from sqlrs.trees.kept import Kept
-from sqlrs.work_bound import refuse_too_large
 
 _RECENT = RecentStatements()
 
@@ -65,9 +64,7 @@ def dry_run(
     get_ready()
     compiled = _RECENT.of(request, catalog, settings)
     statement = compiled.statement
-    for terms in compiled.asked.values():
-        for term in terms:
-            refuse_too_large(term.residuals, term.residuals.required, settings.sizes)
+    compiled.refuse_beforehand(catalog, settings)
     same = partial(compiled.same, sql=request.sql, settings=settings)
     with unchanged(compiled.tables(catalog), engine, catalog, same) as snapshot:
         fixed = dialect_named(engine.dialect).keeps_settings

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, cast
 
 from sqlglot import exp
@@ -17,11 +18,13 @@ from sqlrs.effort import bounded_analysis
 from sqlrs.errors import QueryRefused
 from sqlrs.query import Query
 from sqlrs.refusals import refusal
-from sqlrs.residuals.residual import Residuals
+from sqlrs.residuals.isomorphism import isomorphic
+from sqlrs.residuals.residual import Residual, Residuals
 from sqlrs.settings import Settings
 from sqlrs.sql.plain import plain
 from sqlrs.trees.kept import Kept
 from sqlrs.units import Unit
+from sqlrs.work_bound import refuse_too_large
 
 if TYPE_CHECKING:
     # A single count does without them, and starts in half the time.
@@ -128,6 +131,13 @@ class CompiledStatement:
             texts = [_text(one, found, catalog.dialect) for one in statement.aggregations]
         return cls(statement, found, "; ".join(texts), catalog.unit)
 
+    def refuse_beforehand(self, catalog: Catalog, settings: Settings) -> None:
+        """Refuse what the owner refuses, by name or by a join beyond the limit; no data is read."""
+        refuse_named(self, catalog, settings)
+        for terms in self.asked.values():
+            for term in terms:
+                refuse_too_large(term.residuals, term.residuals.required, settings.sizes)
+
     @property
     def by_unit(self) -> tuple[PerUnit, ...]:
         """What SQL inside units contributes."""
@@ -184,6 +194,48 @@ def compiled_text(
 
     Where units are protected, all are statements: what one contributes is limited there.
     """
+    compiled = _compiled(sql, catalog, settings, as_rows, parameters)
+    if not isinstance(compiled, Contradiction):
+        refuse_named(compiled, catalog, settings)
+    return compiled
+
+
+def refuse_named(
+    compiled: Compiled | CompiledStatement, catalog: Catalog, settings: Settings
+) -> None:
+    """Refuse what the owner named, after a dry run say, in whatever words; no data is read."""
+    if not settings.refused_queries:
+        return
+    named = _wholes(*(_named(text, catalog, settings) for text in settings.refused_queries))
+    for asked in _wholes(compiled):
+        if any(isomorphic(one, asked) for one in named):
+            raise refusal("refused_by_owner")
+
+
+@lru_cache(maxsize=64)
+def _named(
+    text: str, catalog: Catalog, settings: Settings
+) -> Compiled | CompiledStatement | Contradiction | None:
+    """A query that the owner named; None where it has no meaning today, so nobody asks it."""
+    with suppress(QueryRefused):
+        return _compiled(text, catalog, settings, as_rows=False, parameters=())
+    return None
+
+
+def _wholes(*compiled: Compiled | CompiledStatement | Contradiction | None) -> list[Residual]:
+    """The queries that are counted or summed, each as a whole."""
+    found = []
+    for one in compiled:
+        if isinstance(one, Compiled):
+            found.append(one.residuals)
+        elif isinstance(one, CompiledStatement):
+            found += [term.residuals for terms in one.asked.values() for term in terms]
+    return [residuals.of(residuals.query.everything) for residuals in found]
+
+
+def _compiled(
+    sql: str, catalog: Catalog, settings: Settings, as_rows: bool, parameters: tuple[str, ...]
+) -> Compiled | Contradiction | CompiledStatement:
     if catalog.unit is not None:
         return CompiledStatement.of(sql, catalog, settings, parameters)
     try:

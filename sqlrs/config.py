@@ -280,6 +280,14 @@ class Config:
         None,
         "settings",
     )
+    refused_queries: tuple[str, ...] = key(
+        NAMES,
+        (),
+        "Queries that are refused before any charge, in other words too: "
+        "[planner.md](planner.md#how-large-a-join-can-be).",
+        None,
+        "settings",
+    )
     declared_rows: Mapping[str, int] = key(
         OWNED_ROWS,
         {},
@@ -375,6 +383,7 @@ class Config:
                 max_intermediate_rows=self.max_intermediate_rows,
                 declared_rows=self.declared_rows,
                 declared_degrees=self.declared_degrees,
+                refused_queries=self.refused_queries,
             ),
             memory_limit=self.memory_limit,
             temp_directory=self.temp_directory,

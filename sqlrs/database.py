@@ -33,6 +33,7 @@ from sqlrs.table_answer import TableAnswer
 if TYPE_CHECKING:
     # What not every count needs is imported when it is asked for.
     from sqlrs.owner.diagnose import Diagnosis
+    from sqlrs.owner.dry_run import DryRun
     from sqlrs.owner.explain import Explanation
     from sqlrs.owner.explain_statement import StatementExplanation
     from sqlrs.owner.statements import Statement
@@ -306,6 +307,23 @@ class Database:
         from sqlrs.prices import prices_of
 
         return prices_of(request, wish, self._desk(None), wished=error is not None)
+
+    def dry_run(self, sql: str, epsilon: Number = 1, *, progress: Progress | None = None) -> DryRun:
+        """Run a query as a release would and say how long that took: for the owner's eyes alone.
+
+        Nothing is charged, and the answer is dropped.
+        """
+        from sqlrs.owner.dry_run import dry_run
+
+        self._require_rows()
+        sql, asked = self._asked(sql, epsilon)
+        return dry_run(
+            Request(sql=sql, epsilon=_price(asked), dataset=self.dataset),
+            engine=self.engine,
+            catalog=self.catalog,
+            settings=replace(self.settings, refused_queries=()),
+            progress=_checked_progress(progress),
+        )
 
     def _asked(self, sql: str, epsilon: Number | None) -> tuple[str, Number | None]:
         """The text and the price, also where both are written as BigQuery wants them."""

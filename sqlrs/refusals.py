@@ -159,6 +159,8 @@ _UNITS = (
 )  # fmt: skip
 
 _SIZE = (
+    Refusal("refused_by_owner", "54000", "the data owner refuses this query: it takes too long",
+            "ask for less: fewer tables, or a condition that leaves fewer rows"),
     Refusal("too_large_join", "54000",
             "with the declared sizes the query needs a larger join than the data owner allows",
             "join on keys, or on fewer tables; or let the data owner raise max_intermediate_rows"),

@@ -44,6 +44,7 @@ class Settings:
     ``packing_seconds`` to share results among several owners.
     ``declared_rows`` (by table) and ``declared_degrees`` (rows with one value, by table.column) are
     public; a query is refused if they allow a join of more than ``max_intermediate_rows``.
+    ``refused_queries``: texts of queries that are refused, in other words too.
     """
 
     max_external: int = DEFAULT_MAX_EXTERNAL
@@ -58,6 +59,7 @@ class Settings:
     max_intermediate_rows: int | None = None
     declared_rows: Mapping[str, int] | Figures = ()
     declared_degrees: Mapping[str, int] | Figures = ()
+    refused_queries: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         arguments.text("plan", self.plan)
@@ -89,6 +91,8 @@ class Settings:
                 arguments.whole_number(f"{name} of {place}", figure, 1)
             # Settings are compared and hashed, which a mapping cannot be.
             object.__setattr__(self, name, tuple(sorted(said.items())))
+        refused = arguments.names("refused_queries", self.refused_queries)
+        object.__setattr__(self, "refused_queries", tuple(refused))
 
     @property
     def sizes(self) -> DeclaredSizes:

@@ -85,6 +85,7 @@ DRIVERS = {
         "procedures/install.py",
         "procedures/render.py",
         "procedures/server_statistics.py",
+        "procedures/staged_script.py",
         "procedures/table_script.py",
         "procedures/unit_script.py",
     },

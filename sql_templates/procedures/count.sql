@@ -51,14 +51,14 @@ BEGIN
   charged := sqlrs.spend(caller, this_dataset, {name}, asked);
   -- From here on every failure is one error, raised at one place, whatever the data did.
   BEGIN
-    -- The count, then the greatest numbers of results that the bound needs: one statement, one snapshot, and in it
+{prepared}    -- The count, then the greatest numbers of results that the bound needs: one statement, one snapshot, and in it
     -- the catalog once more.
     EXECUTE $measure$
 SELECT found.numbers, sqlrs.changed({facts_at})
 FROM (
 {measure}
 ) AS found (numbers)
-    $measure$ INTO STRICT measured, changed USING {arguments}facts;
+    $measure$ INTO STRICT measured, changed USING {arguments}facts{tried};
     IF (changed = '') IS NOT TRUE THEN
       RAISE EXCEPTION 'a table has changed since the charge';
     END IF;

@@ -1,4 +1,3 @@
-    ratio := sqlrs.smoothness_ratio(asked, {shape});
     sensitivity := sqlrs.fold(
       steps => {steps},
       starts => {starts},
@@ -6,7 +5,7 @@
       monomials => {monomials},
       ceilings => {ceilings},
       degrees => {degrees},
-      t => ARRAY[{values}]::numeric[],
+      t => sqlrs.within({steps}, ARRAY[{values}]::numeric[]),
       ratio => ratio
     );
     answer := measured[1] + sqlrs.noise(sensitivity.numerator, sensitivity.places, ratio, {shape});

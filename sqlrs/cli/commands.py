@@ -21,6 +21,7 @@ COMMANDS = {
     "explain": ("owner", "explain"),
     "sql": ("owner", "sql"),
     "sensitivity": ("owner", "sensitivity"),
+    "dry-run": ("owner", "dry_run"),
     "tables": ("tables", "tables"),
     "from-smartnoise": ("owner", "from_smartnoise"),
     "serve": ("proxy", "serve"),

@@ -1,9 +1,10 @@
-"""``sqlrs explain``, ``sqlrs sql`` and ``sqlrs sensitivity``: for those who run the data."""
+"""``sqlrs explain``, ``sql``, ``sensitivity`` and ``dry-run``: for those who run the data."""
 
 from __future__ import annotations
 
 import json as json_text
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +14,7 @@ from sqlrs.cli import options
 from sqlrs.cli.counting import ErrorBars, Mechanism, Shape, read_sql
 from sqlrs.cli.progress import progress_line
 from sqlrs.config import Config
-from sqlrs.errors import QueryRefused, UsageError
+from sqlrs.errors import EngineFailed, QueryRefused, UsageError
 from sqlrs.inputs.smartnoise import read_metadata
 from sqlrs.mechanisms import DEFAULT
 
@@ -100,6 +101,25 @@ def sensitivity(
     counts = [one.count for one in results if one.count is not None]
     if counts:
         print(f"{'count':<10}{counts[0]}")
+
+
+@options.with_data(*options.LIMITS, *options.CHOICES)
+def dry_run(
+    data: Config,
+    sql: options.Sql,
+    epsilon: Annotated[str, typer.Option(metavar="E", help="The ε to try.")] = "1",
+) -> None:
+    """Run a query as a release would, within the limits, and say how long it took.
+
+    For the owner: nothing is charged or released, and what is said depends on the data.
+    """
+    # No ledger hears of it, and what was refused after an earlier run may be tried again.
+    unrecorded = replace(data, ledger=None, refused_queries=())
+    with unrecorded.open() as database, progress_line() as progress:
+        found = database.dry_run(read_sql(sql), epsilon, progress=progress)
+    print(found)
+    if found.problem:
+        raise typer.Exit(EngineFailed.exit_code)
 
 
 def from_smartnoise(

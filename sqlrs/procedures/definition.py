@@ -12,7 +12,7 @@ from math import prod
 from sqlglot import exp
 
 from sqlrs.catalog import Catalog, Table
-from sqlrs.compiled import Compiled
+from sqlrs.compiled import Compiled, refuse_named
 from sqlrs.compiler.function_parameters import parameter_types
 from sqlrs.compiler.simplify import Contradiction
 from sqlrs.dialects import dialect_named
@@ -25,9 +25,10 @@ from sqlrs.planning.external_plans import Solved
 from sqlrs.procedures.calls import Call
 from sqlrs.procedures.facts import Keys, facts_of
 from sqlrs.procedures.programs import Programs
+from sqlrs.procedures.staged_measure import Limit, StagedMeasure
 from sqlrs.refusals import refusal
 from sqlrs.residuals.isomorphism import representatives
-from sqlrs.residuals.residual import Members, Residual, Residuals
+from sqlrs.residuals.residual import Residual, Residuals
 from sqlrs.sensitivity.ceiling import turning_point
 from sqlrs.sensitivity.constant import is_constant
 from sqlrs.sensitivity.recursion import Recursion
@@ -36,6 +37,7 @@ from sqlrs.sensitivity.steps import compile_recursion
 from sqlrs.settings import Settings
 from sqlrs.sql.plain import plain
 from sqlrs.sql.write import statement_of
+from sqlrs.work_bound import refuse_too_large
 
 # Functions of the schema that are no query; tests compare the list with what is installed.
 RESERVED_NAMES = frozenset(
@@ -43,8 +45,8 @@ RESERVED_NAMES = frozenset(
     await_durable budget can_change changed check_call check_work choose_threshold clipped_numbers
     coefficients counter exponential_coin fold grant_budget grow growth history horizon
     integer_below laplace log_series lomax lomax_pull minus_logarithm negative_exponential noise
-    random_word recorded_units restore_spent smoothness_ratio spend spent_units table_facts
-    turning_point weights whole_power
+    random_word recorded_units restore_spent settled smoothness_ratio spend spent_units table_facts
+    turning_point weights whole_power within
     """.split()  # noqa: SIM905 - so many words are best read as text
 )
 
@@ -54,6 +56,7 @@ SMALLEST = Decimal("0.000001")
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 # Additions of one fold; PL/pgSQL makes about a million of them in a second.
 _MOST_WORK = 2_000_000
+_QUICK_WORK = 50_000
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,7 @@ class Definition:
     """One query as a function: its public parts, and what the function runs.
 
     ``constant``: the query alone fixes its sensitivity; then the noise has no shape, 0 is recorded.
+    ``quick_epsilon``: from here on a fold is quick enough to be tried between two rounds.
     """
 
     name: str
@@ -72,8 +76,11 @@ class Definition:
     least_epsilon: Decimal
     tables: tuple[Table, ...]
     facts: str
-    measure: exp.Select
+    rounds: tuple[tuple[exp.Expression, ...], ...]
+    frequencies: tuple[exp.Expression, ...]
+    limits: tuple[Limit, ...]
     values: tuple[tuple[int, ...], ...]
+    quick_epsilon: Decimal | None
     programs: Programs
     call: Call
     constant: bool
@@ -125,9 +132,15 @@ class Definition:
             )
         with bounded_analysis():
             constant = is_constant(residuals)
+        refuse_named(compiled, catalog, settings)
         recursion = compile_recursion(residuals)
+        refuse_too_large(residuals, recursion.coordinates, settings.sizes)
         programs = Programs.of(recursion)
-        measure, values = _measure(residuals, recursion, settings.plan)
+        staged = StagedMeasure.of(residuals, recursion.coordinates)
+        rounds = tuple(
+            tuple(_numeric(plain_statement(part, settings.plan)) for part in parts)
+            for parts in staged.rounds
+        )
         tables = _tables(residuals)
         return cls(
             name=name,
@@ -139,12 +152,25 @@ class Definition:
             least_epsilon=SMALLEST if constant else least_epsilon(recursion, programs, shape),
             tables=tables,
             facts=facts_of(sql, catalog, tables, declared_keys or {}),
-            measure=measure,
-            values=values,
+            rounds=rounds,
+            frequencies=tuple(map(_numeric, staged.frequencies)),
+            limits=staged.limits,
+            values=_places(residuals, recursion, staged),
+            quick_epsilon=None if constant else quick_epsilon(recursion, programs, shape),
             programs=programs,
             call=call,
             constant=constant,
         )
+
+    @property
+    def measure(self) -> exp.Select:
+        """One statement for the count and all parts, whichever of them matter."""
+        return exp.select(exp.Array(expressions=[one for parts in self.rounds for one in parts]))
+
+    @property
+    def in_rounds(self) -> bool:
+        """Whether the function looks, before it measures more, if that can matter."""
+        return self.quick_epsilon is not None and len(self.rounds) > 1
 
     @property
     def mechanism(self) -> str:
@@ -174,35 +200,19 @@ def check_catalog(catalog: Catalog, *, units: bool = False) -> None:
         )
 
 
-def _measure(
-    residuals: Residuals, recursion: Recursion, plan: str
-) -> tuple[exp.Select, tuple[tuple[int, ...], ...]]:
-    """One statement for the count and every measured part; and the parts of each coordinate.
-
-    A coordinate's value is the product of the named places of the statement's array.
-    """
-    everything = residuals.query.everything
-    parts = residuals.undecided(recursion.coordinates)
-    same = representatives([residuals.of(everything), *parts])
-    place: dict[Members, int] = {}
-    statements: list[exp.Expression] = []
-    for representative in same.values():
-        if representative.members not in place:
-            statements.append(plain_statement(representative, plan))
-            place[representative.members] = len(statements)
-    numbers = exp.Array(
-        # sqlglot prints an array of bare subqueries as the array of the first one's rows.
-        expressions=[exp.cast(exp.Subquery(this=one), "numeric") for one in statements]
-    )
-    values = tuple(
+def _places(
+    residuals: Residuals, recursion: Recursion, staged: StagedMeasure
+) -> tuple[tuple[int, ...], ...]:
+    """For each coordinate the places of its parts, whose product is its value."""
+    same = representatives(residuals.undecided(recursion.coordinates))
+    return tuple(
         tuple(
-            place[same[part.members].members]
+            staged.places[same[part.members].members]
             for part in residuals.parts(members)
             if not part.decided
         )
         for members in recursion.coordinates
     )
-    return exp.select(numbers), values
 
 
 def plain_statement(residual: Residual, plan: str) -> exp.Expression:
@@ -239,6 +249,24 @@ def work_at_each_distance(recursion: Recursion, programs: Programs) -> int:
 
 def least_epsilon(recursion: Recursion, programs: Programs, shape: int) -> Decimal:
     """The least epsilon, to two digits, whose lattice of distances is small enough to walk."""
+    found = _least_epsilon(recursion, programs, shape, _MOST_WORK)
+    if found is None:
+        raise refusal(
+            "unsupported",
+            "the query joins too many private tables for a function inside the database",
+            hint="ask it through sqlrs count or the proxy, or declare tables public",
+        )
+    return found
+
+
+def quick_epsilon(recursion: Recursion, programs: Programs, shape: int) -> Decimal | None:
+    """The least epsilon at which a fold takes hundredths of a second, if there is one."""
+    return _least_epsilon(recursion, programs, shape, _QUICK_WORK)
+
+
+def _least_epsilon(
+    recursion: Recursion, programs: Programs, shape: int, most: int
+) -> Decimal | None:
     once = work_at_each_distance(recursion, programs)
 
     def fits(epsilon: Decimal) -> bool:
@@ -247,14 +275,14 @@ def least_epsilon(recursion: Recursion, programs: Programs, shape: int) -> Decim
         if method is None or not method.lattice:
             return False
         distances = prod(2 * turning_point(degree, weights) + 3 for degree in method.degrees)
-        return distances * once <= _MOST_WORK
+        return distances * once <= most
 
     choices = [Decimal(digits).scaleb(e - 1) for e in range(-6, 3) for digits in range(10, 100)]
     place = bisect_left(choices, True, key=fits)
-    if place == len(choices):
-        raise refusal(
-            "unsupported",
-            "the query joins too many private tables for a function inside the database",
-            hint="ask it through sqlrs count or the proxy, or declare tables public",
-        )
-    return choices[place]
+    return None if place == len(choices) else choices[place]
+
+
+def _numeric(statement: exp.Expression) -> exp.Expression:
+    """One number as an expression of an array."""
+    # sqlglot prints an array of bare subqueries as the array of the first one's rows.
+    return exp.cast(exp.Subquery(this=statement), "numeric")

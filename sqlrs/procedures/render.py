@@ -12,6 +12,7 @@ from sqlrs.ledger.base import Kind
 from sqlrs.procedures.calls import Call
 from sqlrs.procedures.definition import RESERVED_NAMES, Definition
 from sqlrs.procedures.schema_parts import MIGRATIONS, OBJECTS, edition
+from sqlrs.procedures.staged_script import staged_measure
 from sqlrs.procedures.table_definition import TableDefinition
 from sqlrs.procedures.table_script import integers, table_parts
 from sqlrs.procedures.unit_definition import UnitDefinition
@@ -143,7 +144,7 @@ def _function(definition: AnyDefinition) -> Iterable[str]:
         "measure": _measure(definition),
     }
     if isinstance(definition, Definition):
-        yield _quoted(_filled("count", **common, **_count_parts(definition)))
+        yield _quoted(_filled("count", **common | _count_parts(definition)))
         return
     if definition.typed is not None:
         yield _filled("key_types", keys=SQL(definition.typed.sql(dialect="postgres")))
@@ -167,6 +168,7 @@ def _count_parts(definition: Definition) -> dict[str, Composable]:
             last=Literal(len(definition.values) + 1),
             values=values,
         )
+        return {"noisy": noisy, "prepared": SQL(""), "tried": SQL("")}
     else:
         noisy = _part(
             "smooth_noise",
@@ -179,7 +181,18 @@ def _count_parts(definition: Definition) -> dict[str, Composable]:
             degrees=integers(programs.degrees),
             values=values,
         )
-    return {"noisy": noisy}
+    shape = Literal(definition.shape)
+    parts: dict[str, Composable] = {
+        "noisy": noisy,
+        "prepared": _part("ratio", shape=shape),
+        "tried": SQL(""),
+    }
+    if definition.in_rounds:
+        parts["measure"] = staged_measure(definition)
+        parts["tried"] = SQL(", CASE WHEN asked >= {} THEN ratio END").format(
+            Literal(definition.quick_epsilon)
+        )
+    return parts
 
 
 def _measure(definition: AnyDefinition) -> Composable:

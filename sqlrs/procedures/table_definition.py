@@ -132,6 +132,7 @@ class TableDefinition:
         settings = settings or Settings()
         types = parameter_types(parameters)
         compiled = CompiledStatement.of(sql, catalog, settings, types)
+        compiled.refuse_beforehand(catalog, settings)
         aggregation = only_aggregation(compiled)
         query = compiled.statement.above
         plain = shows_columns_alone(query)

@@ -114,6 +114,7 @@ class UnitDefinition:
         settings = settings or Settings()
         types = parameter_types(parameters)
         compiled = CompiledStatement.of(sql, catalog, settings, types)
+        compiled.refuse_beforehand(catalog, settings)
         aggregation = only_aggregation(compiled)
         shown = shown_columns(compiled.statement.above, aggregation)
         if not aggregation.measures:

@@ -23,6 +23,11 @@ def representatives(
     return {residual.members: classes.first(residual) for residual in residuals}
 
 
+def isomorphic(one: Residual, other: Residual) -> bool:
+    """Whether two residuals, also of different queries, differ in names alone."""
+    return _match(Classes().graph(one), Classes().graph(other))
+
+
 @dataclass(frozen=True)
 class _Graph:
     """A residual without its names: labelled variables, the links between them, and colours.
@@ -80,7 +85,7 @@ class Classes:
 
     def first(self, residual: Residual) -> Residual:
         """The first residual so far that is isomorphic to this one, which may be itself."""
-        graph = self._graph(residual)
+        graph = self.graph(residual)
         bucket = self._buckets.setdefault(graph.signature, [])
         for candidate, other in bucket:
             if _match(other, graph):
@@ -116,7 +121,8 @@ class Classes:
             self._variables[flags] = Label((variable.type, *flags[1:], never_null))
         return self._variables[flags]
 
-    def _graph(self, residual: Residual) -> _Graph:
+    def graph(self, residual: Residual) -> _Graph:
+        """A residual without its names."""
         variables = residual.variables | residual.external
         labels = {variable: self._variable(residual, variable) for variable in variables}
         links = [self._atom(residual, i) for i in residual.members]

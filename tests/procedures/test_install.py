@@ -252,3 +252,18 @@ def test_the_least_epsilon_is_that_of_the_lattice(desk: Desk) -> None:
         desk.ask(least * Decimal("0.99"))
     assert desk.spent()["ada"] == 0
     desk.ask(least)
+
+
+def test_what_the_owner_refuses_is_not_installed(desk: Desk) -> None:
+    """By its name, or because declared sizes allow too large a join; tables of groups too."""
+    named = Settings(refused_queries=(TRIANGLES.replace(" a ", " x ").replace("a.", "x."),))
+    bounded = Settings(declared_rows={"edge": 1000}, max_intermediate_rows=10)
+    grouped = "SELECT count(*), count(*) + 1 FROM edge a JOIN edge b ON a.dst = b.src"
+    for settings, statement, code in (
+        (named, TRIANGLES, "refused_by_owner"),
+        (bounded, TRIANGLES, "too_large_join"),
+        (bounded, grouped, "too_large_join"),
+    ):
+        with pytest.raises(QueryRefused) as refused:
+            desk.define_any(statement, settings=settings)
+        assert refused.value.code == code

@@ -1,0 +1,1 @@
+    ratio := sqlrs.smoothness_ratio(asked, {shape});
