@@ -15,6 +15,7 @@ import pytest
 from sqlrs.errors import BudgetExhausted, UsageError
 from sqlrs.ledger import granting
 from sqlrs.ledger import store as store_module
+from sqlrs.ledger.budget_rows import journaled
 from sqlrs.ledger.store import StoreLedger
 from tests.ledger.build import charge
 
@@ -95,7 +96,7 @@ def test_a_grant_that_saw_no_budget_undoes_no_charge(
     """Two owners make the same budget at once, and its first charge comes between them."""
     first, second = StoreLedger(postgres_db), StoreLedger(postgres_db)
     first.grant(dataset="graph", epsilon=100)
-    journaled, between = granting.journaled, []
+    between: list[bool] = []
 
     def slow(*arguments: Any) -> Decimal:
         found = journaled(*arguments)
@@ -121,7 +122,7 @@ def test_two_requests_of_a_newcomer_are_both_granted(
     one, other = (
         first.ask(analyst="ada", dataset="graph", epsilon=more, why="to begin") for more in (1, 2)
     )
-    journaled, between = granting.journaled, []
+    between: list[bool] = []
 
     def slow(*arguments: Any) -> Decimal:
         if not between:
@@ -144,7 +145,8 @@ def test_the_window_of_a_grant_begins_once_its_budget_is_held(
     midnight = datetime(2026, 12, 1, tzinfo=UTC)
     moments = iter([midnight - timedelta(seconds=1)])
     monkeypatch.setattr(store_module, "clock", lambda _: next(moments, midnight))
-    hold, waited = granting.hold, []
+    hold = granting.hold
+    waited: list[object] = []
 
     def late(*arguments: Any) -> None:
         if not waited:
