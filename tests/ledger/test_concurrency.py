@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import multiprocessing
 import threading
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -16,6 +15,7 @@ import pytest
 from sqlrs.errors import BudgetExhausted, UsageError
 from sqlrs.ledger import granting
 from sqlrs.ledger import store as store_module
+from sqlrs.ledger.budget_rows import journaled
 from sqlrs.ledger.store import StoreLedger
 from tests.ledger.build import charge
 
@@ -96,7 +96,6 @@ def test_a_grant_that_saw_no_budget_undoes_no_charge(
     """Two owners make the same budget at once, and its first charge comes between them."""
     first, second = StoreLedger(postgres_db), StoreLedger(postgres_db)
     first.grant(dataset="graph", epsilon=100)
-    journaled: Callable[..., Decimal] = vars(granting)["journaled"]
     between: list[bool] = []
 
     def slow(*arguments: Any) -> Decimal:
@@ -123,7 +122,6 @@ def test_two_requests_of_a_newcomer_are_both_granted(
     one, other = (
         first.ask(analyst="ada", dataset="graph", epsilon=more, why="to begin") for more in (1, 2)
     )
-    journaled: Callable[..., Decimal] = vars(granting)["journaled"]
     between: list[bool] = []
 
     def slow(*arguments: Any) -> Decimal:
