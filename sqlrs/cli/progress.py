@@ -41,7 +41,7 @@ def progress_line(engine: Engine | None = None) -> Iterator[Progress | None]:
             """About what is left."""
             return Text(in_words(pace.left(time.monotonic())))
 
-    class DoneColumn(ProgressColumn):
+    class ShareDone(ProgressColumn):
         """What the engine says while a statement runs, at most twice a second."""
 
         max_refresh = 0.5
@@ -52,7 +52,7 @@ def progress_line(engine: Engine | None = None) -> Iterator[Progress | None]:
 
     columns = (
         *(SpinnerColumn(), TextColumn("{task.description}")),
-        *(DoneColumn(), TimeElapsedColumn(), Left()),
+        *(ShareDone(), TimeElapsedColumn(), Left()),
     )
     with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("compiling", total=None)

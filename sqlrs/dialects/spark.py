@@ -32,7 +32,7 @@ class Spark(Dialect):
     nulls_equal_in_rows = True
     judges_conditions = True
     runs_above = True
-    # Every exchange takes a tenth of a second, however few rows it has, and bounds need dozens.
+    # Every exchange takes its time, however few rows it has, and bounds need dozens: an estimate.
     quick_rows = 50_000_000.0
 
     def as_read(self, tree: exp.Expr) -> exp.Expr:

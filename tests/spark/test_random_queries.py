@@ -21,7 +21,7 @@ from tests.support.special import Special
 from tests.support.strategies import TinyDatabase
 
 _FEW = settings(
-    max_examples=examples(4),
+    max_examples=examples(2),
     phases=[Phase.generate],
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

@@ -217,6 +217,7 @@ def test_catalog_tables_and_views(spark: Any) -> None:
         spark.sql("USE default")
 
 
+@pytest.mark.slow
 def test_a_view_of_other_settings_is_left_out(spark: Any, caplog: pytest.LogCaptureFixture) -> None:
     load(spark, (), {})
     spark.sql("CREATE DATABASE clinic")
@@ -238,6 +239,7 @@ def test_a_view_of_other_settings_is_left_out(spark: Any, caplog: pytest.LogCapt
     assert caplog.text.count("view clinic.lenient was made under other settings") == 1
 
 
+@pytest.mark.slow
 def test_what_the_owner_cached_is_not_read(
     spark: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
