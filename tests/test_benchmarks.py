@@ -6,6 +6,7 @@ import importlib
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,7 @@ from benchmarks import (
     footprint,
     graphs,
     groups,
+    peer_table,
     persons,
     relational,
     relational_data,
@@ -87,6 +89,26 @@ def test_nodes_of_a_graph_are_protected_with_less_error_than_r2t(tmp_path: Path)
     assert cell.answer > 1000
     assert cell.gain > 3 and cell.strict_median >= cell.median / 2
     assert "| made | edges |" in persons.graph_table([cell])
+
+
+def test_peers_are_compared_by_the_law_of_their_noise_where_it_is_known() -> None:
+    said: dict[str, Any] = {"task": "T2", "supplied": "the statuses", "bound": None, "wrong": None}
+    lines: list[dict[str, Any]] = [
+        {**said, "answer": [12.0, 18.0], "noise": 1.5, "seconds": 2.0, "core_seconds": 1.0},
+        {**said, "answer": [10.0, 16.0], "noise": 1.5, "seconds": 1.0, "core_seconds": 2.0},
+        {"task": "T4", "refused": "no joins", "bound": None},
+    ]
+    law, refused = peer_table.summarised("a tool", "1.0", lines, {"T2": [10.0, 20.0]})
+    assert (law.error, law.standard_error, law.seconds, law.core_seconds) == (2.0, 1.5, 1.0, 1.0)
+    assert refused.said == "refused: no joins" and refused.error is None
+    unknown = [{**line, "noise": None, "bound": "read off the data"} for line in lines[:2]]
+    (seen,) = peer_table.summarised("other", "2.0", unknown, {"T2": [10.0, 20.0]})
+    assert seen.standard_error == 2.0 and not seen.by_law
+    shown = peer_table.table([refused, seen, law], {"third": "pip ended with 1"})
+    rows = shown.splitlines()[2:5]
+    assert rows[0].startswith("| T2 | a tool 1.0 | 2.00 | 1.50 | 1.00 | 1.00 |")
+    assert rows[1].startswith("| T2 | other 2.0 † | 2.00 | ≈ 2.00 |")
+    assert "Not here: third (pip ended with 1)" in shown
 
 
 def test_without_graphs_their_part_is_left_out(

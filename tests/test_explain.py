@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import duckdb
 import pytest
@@ -110,7 +111,10 @@ def test_a_statement_is_told_in_one_sentence_first() -> None:
             "CREATE TABLE visit (id INT PRIMARY KEY, person INT NOT NULL REFERENCES person (id), "
             "cost INT NOT NULL)"
         )
-        facts = {"bounds": {"visit.cost": [0, 100]}, "domains": {"person.kind": ["a", "b"]}}
+        facts: dict[str, Any] = {
+            "bounds": {"visit.cost": [0, 100]},
+            "domains": {"person.kind": ["a", "b"]},
+        }
         with sqlrs.connect(connection, **facts) as database:
             for sql, told in {
                 "SELECT kind, count(*), sum(cost) FROM person JOIN visit ON person.id = person "

@@ -68,7 +68,8 @@ def core_seconds():
             except OSError:
                 continue
             parents[int(entry.name)] = int(fields[1])
-            ticks[int(entry.name)] = int(fields[11]) + int(fields[12])
+            # Its own, and of those that it started and that have ended.
+            ticks[int(entry.name)] = sum(map(int, fields[11:15]))
     own = {os.getpid(), *servers}
     spent = sum(used for one, used in ticks.items() if own & set(_ancestry(one, parents)))
     return spent / os.sysconf("SC_CLK_TCK")

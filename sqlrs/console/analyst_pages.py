@@ -140,7 +140,7 @@ async def _refused(visit: Visit, problem: SqlrsError) -> Response:
 
 async def _shown(visit: Visit, template: str, **values: Any) -> Response:
     if visit.partial:
-        return visit.page(template, **values)
+        return visit.page(template, partial=True, **values)
     fields = values.pop("fields")
     return await _editor(visit, fields, template, 200, **values)
 

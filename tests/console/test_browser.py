@@ -72,8 +72,12 @@ def test_an_analyst_with_the_keyboard_alone(browser: Browser, console: Running) 
         expect(page.locator("#pay")).to_contain_text("Pay ε 0.5")
         looked_at(page, "confirm", axe=False)
         before = len(console.ledger.history(ANALYST))
+        had = page.locator("#left").inner_text()
         page.keyboard.press("Enter")
         expect(page.locator("#answer")).to_contain_text("ε 0.5 was charged")
+        # The form tells what is left now, in its place and nowhere else.
+        expect(page.locator("#left")).not_to_have_text(had)
+        expect(page.locator("#editor #left")).to_have_count(1)
         looked_at(page, "count", axe=False)
         assert len(console.ledger.history(ANALYST)) == before + 1
         page.goto("/history")
