@@ -286,12 +286,28 @@ class StatementBuilder:
         if problem.output is not None:
             once = (problem.output | problem.free) & term.join.variables
         root = Grouping(term.join, problem.free, once, problem.output)
-        select, _ = self.grouped(root, last=True)
+        select = self._kept_before(root)
+        if select is None:
+            select, _ = self.grouped(root, last=True)
         if term.coefficient != 1:
             number = select.expressions[-1]
             value = exp.Mul(this=exp.paren(number.this), expression=number_of(term.coefficient))
             number.set("this", value)
         return select
+
+    def _kept_before(self, root: Grouping) -> exp.Select | None:
+        """The last grouping of a plan, where it was kept as a step of other plans."""
+        if root.distinct is not None or root.canonical.form not in self.kept:
+            return None
+        name, names, counted = self.kept[root.canonical.form]
+        places = dict(zip(in_order(root), names, strict=True))
+        columns = column_names(sorted(root.keep))
+        value = column(RESULTS, name) if counted else number_of(1)
+        return select_from(
+            table_named(name),
+            *(named(column(places[v], name), columns[v]) for v in sorted(root.keep)),
+            named(value, RESULTS),
+        )
 
 
 def stored(name: str, grouping: Grouping, columns: Mapping[Variable, str]) -> Stored:

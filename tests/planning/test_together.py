@@ -82,6 +82,29 @@ def test_a_step_of_several_plans_stands_once_before_them() -> None:
     assert len(uses) > len(shared)
 
 
+def test_a_last_grouping_that_others_begin_with_is_read_from_them(on_duckdb: Direct) -> None:
+    """Two triangles with a common corner: paths of two edges by their ends, once in a statement."""
+    plans = stepped(plans_of("ab bc ca ad de ea"))
+    pairs = next(p for p in plans if len(p.residual.members) == 2 and len(p.residual.boundary) == 2)
+    beside = [
+        p for p in plans if any(len(s.keep) == 2 and len(s.join.inputs) == 2 for s in p.steps)
+    ]
+    assert beside
+    for other in beside:
+        statement = together([pairs, other], "duckdb")
+        value = next(c for c in statement.args["with_"].expressions if c.alias == "value_1")
+        if outer_names(statement)[0].startswith("shared_"):
+            read = {one.name for one in value.find_all(exp.Table)}
+            assert read <= {name for name in outer_names(statement) if name.startswith("shared_")}
+            break
+    else:
+        raise AssertionError("no plan shares its pairs")
+    on_duckdb.fill(EDGE, [(a, b) for a in range(5) for b in range(5) if (a * b) % 3 != 1])
+    for other in beside:
+        (row,) = on_duckdb.rows(together([pairs, other], "duckdb"))
+        assert list(row) == [on_duckdb.scalar(emit.plain(p.residual)) for p in (pairs, other)]
+
+
 def test_without_common_steps_there_is_nothing_before_the_values() -> None:
     plans = stepped(plans_of("ab bc"))
     assert outer_names(together(plans, "duckdb")) == ["value_1", "value_2", "value_3"][: len(plans)]
