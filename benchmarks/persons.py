@@ -114,7 +114,7 @@ def measure_graph(
 
 
 def measure_pattern(
-    name: str, pattern: str, sql: str, database: sqlrs.Database, replaced: bool
+    name: str, pattern: str, sql: str, database: sqlrs.Database, replaced: bool = True
 ) -> GraphCell:
     """One pattern of one graph; ``replaced``: also where a unit may be replaced."""
     summand = owned_summand(database, sql)
