@@ -114,7 +114,7 @@ def measure_graph(
 
 
 def measure_pattern(
-    name: str, pattern: str, sql: str, database: sqlrs.Database, replaced: bool
+    name: str, pattern: str, sql: str, database: sqlrs.Database, replaced: bool = True
 ) -> GraphCell:
     """One pattern of one graph; ``replaced``: also where a unit may be replaced."""
     summand = owned_summand(database, sql)
@@ -249,36 +249,45 @@ def main() -> None:
     parser.add_argument("--keep", action="store_true", help="keep what is not measured now")
     options = parser.parse_args()
     cells, traded = kept() if options.keep else ({}, {})
+    # Written after every cell: the packings of a large graph may take an hour.
     with graphs() as found:
         for name, path in found.items():
             if re.fullmatch(options.only or ".*", name):
                 with sqlrs.connect(tables={"edge": path}, keys=EDGES) as database:
-                    cells |= {
-                        (name, one.pattern): one
-                        for one in measure_graph(
-                            name, database, options.pattern, not options.skip_strict
-                        )
-                    }
+                    replaced = not options.skip_strict
+                    for one in measure_graph(name, database, options.pattern, replaced):
+                        cells[name, one.pattern] = one
+                        write(cells, traded, options.scale)
     if not options.skip_tpch:
         path = trade_tables(options.scale)
         for case in CASES:
             if re.fullmatch(options.only or ".*", case.name):
                 print(case.name, file=sys.stderr, flush=True)
                 traded[case.name] = measure_trade(case, path)
+                write(cells, traded, options.scale)
+
+
+def write(
+    cells: Mapping[tuple[str, str], GraphCell], traded: Mapping[str, TradeCell], scale: str
+) -> None:
+    """What was measured so far, in the order of the graphs and of the queries."""
     order = [case.name for case in CASES]
     shown = [traded[name] for name in sorted(traded, key=order.index)]
+    names = [*NAMES, *sorted({name for name, _ in cells} - set(NAMES))]
+    patterns = list(PATTERNS)
+    drawn = sorted(cells.values(), key=lambda c: (names.index(c.graph), patterns.index(c.pattern)))
     parts = [f"Privacy for units at ε = {EPSILON}."]
-    if cells:
-        parts.append(graph_table(list(cells.values())))
+    if drawn:
+        parts.append(graph_table(drawn))
     if shown:
-        parts.append(f"TPC-H, scale factor {options.scale}.\n\n{trade_table(shown)}")
+        parts.append(f"TPC-H, scale factor {scale}.\n\n{trade_table(shown)}")
     write_results(
         "persons",
         "\n\n".join(parts),
         {
             "epsilon": str(EPSILON),
-            "graphs": [asdict(one) for one in cells.values()],
-            "scale": options.scale,
+            "graphs": [asdict(one) for one in drawn],
+            "scale": scale,
             "queries": [asdict(one) for one in shown],
         },
     )

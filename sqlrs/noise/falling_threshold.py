@@ -38,6 +38,9 @@ def choose_falling(
     while True:
         if len(known) < len(thresholds):
             known.append(next(penalties))
+            if len(known) < len(thresholds) and not known[-1].below:
+                # Smaller thresholds may weigh far more than all so far: nothing is settled yet.
+                continue
         else:
             digits *= 2
         place = _decided(thresholds, known, uniform, digits)
