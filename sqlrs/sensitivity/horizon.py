@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import pairwise, product
-from math import comb, lcm
+from math import comb, lcm, prod
 from operator import add, mul
 
 from sqlrs.sensitivity.ceiling import Distances, Polynomial, turning_point
@@ -19,6 +19,7 @@ from sqlrs.sensitivity.weights import Weights
 
 # A direction that is fixed behind its turning point, or None where all of it is looked at.
 _Fixed = tuple[int | None, ...]
+_FEW_VECTORS = 20_000
 
 
 class Horizon:
@@ -98,11 +99,17 @@ class _Table:
 
 def weights_in_box(box: Sequence[range], weights: Weights) -> tuple[list[int], int]:
     """The weight of every vector of the box over a common denominator, and that."""
-    return _weights_in_box(tuple(box), weights)
+    # A fold is repeated where boxes are small; a large list is not worth its memory.
+    few = prod(map(len, box)) <= _FEW_VECTORS
+    return _kept_weights(tuple(box), weights) if few else _all_weights(box, weights)
 
 
 @lru_cache(maxsize=16)
-def _weights_in_box(box: tuple[range, ...], weights: Weights) -> tuple[list[int], int]:
+def _kept_weights(box: tuple[range, ...], weights: Weights) -> tuple[list[int], int]:
+    return _all_weights(box, weights)
+
+
+def _all_weights(box: Sequence[range], weights: Weights) -> tuple[list[int], int]:
     least = sum(one[0] for one in box)
     found = [weights[k] for k in range(least, sum(one[-1] for one in box) + 1)]
     denominator = lcm(*(w.denominator for w in found))
