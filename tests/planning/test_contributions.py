@@ -20,6 +20,7 @@ from sqlrs.query import Atom, Constant, Query, Variable, Weight
 from sqlrs.residuals.residual import Residuals
 from sqlrs.sensitivity.clipping import fine_grid
 from sqlrs.sql.by_place import contributions_by_place, units_by_number
+from sqlrs.trees.kept import Kept
 from tests.planning.adapters import Direct
 from tests.planning.owned_cases import OwnedCase, random_measure, seen
 from tests.planning.test_grouped import listed, with_remainder
@@ -248,7 +249,7 @@ def test_one_name_that_is_computed_in_two_ways(anywhere: Direct) -> None:
             owned_term(one, Residuals(one.query).of(one.query.everything), None, how)
             for one in (even("ward"), even("bed"))
         ]
-        found = contributions(anywhere, terms, (), (2, 6), anywhere.dialect)
+        found = contributions(anywhere, terms, (), (2, 6), anywhere.dialect, Kept())
         assert (found.units, found.totals) == ((1, 1, 0), {(): (2, 6, 0)})
 
 
