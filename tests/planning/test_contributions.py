@@ -20,6 +20,7 @@ from sqlrs.query import Atom, Constant, Query, Variable, Weight
 from sqlrs.residuals.residual import Residuals
 from sqlrs.sensitivity.clipping import fine_grid
 from sqlrs.sql.by_place import contributions_by_place, units_by_number
+from sqlrs.trees.kept import Kept
 from tests.planning.adapters import Direct
 from tests.planning.owned_cases import OwnedCase, random_measure, seen
 from tests.planning.test_grouped import listed, with_remainder
