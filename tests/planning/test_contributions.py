@@ -249,7 +249,7 @@ def test_one_name_that_is_computed_in_two_ways(anywhere: Direct) -> None:
             owned_term(one, Residuals(one.query).of(one.query.everything), None, how)
             for one in (even("ward"), even("bed"))
         ]
-        found = contributions(anywhere, terms, (), (2, 6), anywhere.dialect)
+        found = contributions(anywhere, terms, (), (2, 6), anywhere.dialect, Kept())
         assert (found.units, found.totals) == ((1, 1, 0), {(): (2, 6, 0)})
 
 
