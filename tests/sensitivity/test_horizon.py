@@ -16,7 +16,7 @@ from sqlrs.sensitivity.bound import Bound
 from sqlrs.sensitivity.ceiling import Ceiling, Polynomial
 from sqlrs.sensitivity.growth import Growth
 from sqlrs.sensitivity.horizon import Horizon, values_in_box
-from sqlrs.sensitivity.recursion import Step
+from sqlrs.sensitivity.recursion import Group
 from sqlrs.sensitivity.refined import choose_method, folded
 from sqlrs.sensitivity.steps import compile_recursion
 from sqlrs.sensitivity.weights import Weights
@@ -60,7 +60,7 @@ def test_the_closest_polynomial_is_above_every_distance(name: str, data: st.Data
     recursion = compile_recursion(SHAPES[name])
     size = len(recursion.coordinates)
     start = tuple(data.draw(st.lists(st.integers(0, 30), min_size=size, max_size=size)))
-    groups: tuple[tuple[Step, ...], ...] = tuple((step,) for step in recursion.steps)
+    groups: tuple[Group, ...] = tuple((step,) for step in recursion.steps)
     if data.draw(st.booleans()):
         groups = (recursion.steps,)
     ceiling = Ceiling.of(recursion, groups)
@@ -124,7 +124,7 @@ def test_every_vector_and_branch_and_bound_agree(
 
 def test_the_horizon_looks_behind_its_turning_points() -> None:
     weights = Weights(Fraction(1, 2))
-    polynomial: dict[tuple[int, ...], int] = {(0, 0): 3, (1, 0): 5, (0, 2): 7, (1, 2): 1}
+    polynomial: Polynomial = {(0, 0): 3, (1, 0): 5, (0, 2): 7, (1, 2): 1}
     horizon = Horizon([polynomial], 2, weights)
     for s in product(range(9), repeat=2):
         far = product(range(s[0], 20), range(s[1], 20))
