@@ -116,6 +116,7 @@ MISTAKES: list[tuple[str | bytes, ...]] = [
     *(("tables", "--table", file) for file in DATA),
     ("query", COUNT, "--epsilon", "-1", *GRAPH),
     ("price", COUNT, "--max-epsilon", "-1", *GRAPH),
+    ("dry-run", COUNT, "--epsilon", "-1", *GRAPH),
     *(("from-smartnoise", file) for file in ("nowhere.yaml", "folder.txt", "noise.toml")),
     *(("console", "--config", file) for file in CONFIGS),
     *(("graph", "triangle", file.removeprefix(b"edge="), "--epsilon", "1")

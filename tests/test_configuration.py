@@ -100,6 +100,7 @@ def test_all_keys_are_read(tmp_path: Path) -> None:
         max_owned_results = 1000
         packing_seconds = 60
         max_intermediate_rows = 1000000
+        refused_queries = ["SELECT count(*) FROM visit"]
         [data.tables]
         visit = "visits.csv"
         [declared_rows]

@@ -124,6 +124,11 @@ def expression_of(factor: Factor) -> exp.Expression:
     return tree
 
 
+def _is_whole(value: object, decimal: bool) -> bool:
+    number = Decimal(str(value))
+    return number == int(number) and (decimal or str(value) == str(int(number)))
+
+
 def measured(
     both: BothEngines, dialect: str, found: Weighing, rows: dict[str, Rows]
 ) -> dict[tuple[int, int], Fraction]:
@@ -144,11 +149,8 @@ def measured(
                     table_of(tables[factor.alias]), column("id"), expression_of(factor)
                 )
                 read = {int(str(i)): value for i, value in snapshot.rows(statement)}
-                assert all(
-                    value is not None and str(value) == str(int(str(value)))
-                    for value in read.values()
-                )
-                values[factor.alias] = {i: int(str(value)) for i, value in read.items()}
+                assert all(_is_whole(value, factor.decimal) for value in read.values())
+                values[factor.alias] = {i: int(Decimal(str(value))) for i, value in read.items()}
                 assert all(0 <= v <= factor.bound <= MOST for v in values[factor.alias].values())
             for one, two in weights:
                 keys = {"v": one, "d": two}

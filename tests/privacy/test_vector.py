@@ -328,12 +328,13 @@ def listed(world: World) -> tuple[KeyDomain, ...]:
 def test_a_database_measures_what_the_definitions_say(
     snapshot: Direct, world: World, strict: bool
 ) -> None:
-    measurements: GroupMeasurements = Measurements(Opened(snapshot, "duckdb"))
     chosen = mechanism(world, "1", strict=strict, bars="0.5")
     tables = {a.table.label: a.table for term in world.terms for a in term.query.atoms}
     some = list(world.databases())
     for database in some[:: max(1, len(some) // 6)] + some[-1:]:
         for label, table in tables.items():
             snapshot.fill(table, database[label])
+        # The rows of a snapshot stay as they are; these are others.
+        measurements: GroupMeasurements = Measurements(Opened(snapshot, "duckdb"))
         found = recorded(chosen, measurements, listed(world), world.ordinals)
         assert found == released(world, chosen, database)

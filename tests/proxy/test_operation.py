@@ -475,7 +475,8 @@ def test_shutdown_lets_a_running_count_finish(tmp_path: Path) -> None:
         busy = psycopg.connect(proxy.dsn(), autocommit=True)
         backend.seconds = 1.0
         running = pool.submit(lambda: busy.execute(COUNT).fetchone())
-        time.sleep(0.3)
+        while not backend.waiting and not running.done():
+            time.sleep(0.01)
         stopping = pool.submit(proxy.call, proxy.proxy.stop)
         assert running.result(20) == (len(EDGES) + NOISE,)
         stopping.result(20)

@@ -321,7 +321,7 @@ def test_explain_shows_how_it_would_be_answered(served: Served) -> None:
             rows = cursor.execute(f"EXPLAIN {_SEGMENTS}", prepare=prepare).fetchall()
             assert [one.name for one in cursor.description or ()] == ["QUERY PLAN"]
             text = "\n".join(line for (line,) in rows)
-            assert text.startswith("released_0\n")
+            assert text.startswith("protects one row of customer; ") and "\nreleased_0\n" in text
             assert "2 groups; rows whose keys are not among them are in no group" in text
             assert "noise: " in text and "afterwards, free of charge" in text
         count = client.execute("EXPLAIN SELECT count(*) FROM customer").fetchall()
