@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 
@@ -36,6 +36,14 @@ def summarised(
     for line in lines:
         cases.setdefault((line["task"], line["bound"]), []).append(line)
     return [_row(tool, version, task, bound, own, truth) for (task, bound), own in cases.items()]
+
+
+def with_law(row: PeerRow, laws: Mapping[tuple[str, str | None], tuple[float, float]]) -> PeerRow:
+    """The row with the median and the standard error of its exact law, where there is one."""
+    if (row.task, row.bound) not in laws or row.error is None:
+        return row
+    median, standard_error = laws[row.task, row.bound]
+    return replace(row, error=median, standard_error=standard_error, by_law=True)
 
 
 def _row(

@@ -6,6 +6,7 @@ import resource
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 
@@ -232,13 +233,15 @@ def measure_trade(case: TradeCase, path: Path) -> TradeCell:
         )
 
 
-def clipped_sums(sql: str, database: sqlrs.Database) -> tuple[int, ClippedSums, ClippedSums]:
+def clipped_sums(
+    sql: str, database: sqlrs.Database, epsilon: Decimal = EPSILON
+) -> tuple[int, ClippedSums, ClippedSums]:
     """How many own a result, and the sums where units are added or removed, and replaced too."""
     settings = database.settings
     compiled = CompiledStatement.of(sql, database.catalog, settings)
     with database.engine.snapshot() as snapshot:
         groups = Groups.read(compiled.statement.aggregations, snapshot, settings)
-        (own,) = mechanisms_of(compiled, groups, EPSILON, None, settings).values()
+        (own,) = mechanisms_of(compiled, groups, epsilon, None, settings).values()
         measurements = Measurements(Opened(snapshot, database.engine.dialect))
         if isinstance(own, PackedNumber):
             signed, residuals = own.summand.signed, own.summand.residuals

@@ -33,13 +33,11 @@ from sqlrs.mechanisms.clipped_rows import clipped_rows_mechanism
 from sqlrs.mechanisms.unit_choice import unit_mechanism
 from sqlrs.mechanisms.vector import vector_mechanism
 from sqlrs.mechanisms.vector_base import Summand, VectorMechanism
-from sqlrs.recent_statements import RecentStatements
+from sqlrs.recent_statements import RECENT
 from sqlrs.refusals import refusal
 from sqlrs.releasing import AfterRelease, groups_of, relation_of
 from sqlrs.settings import STRICT, Request, Settings
 from sqlrs.trees.kept import Kept
-
-_RECENT = RecentStatements()
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +60,7 @@ def dry_run(
     """All that comes before the charge and needs no private row; the snapshot stays open."""
     epsilon, bars = request.prices(of_units=catalog.unit is not None)
     get_ready()
-    compiled = _RECENT.of(request, catalog, settings)
+    compiled = RECENT.of(request, catalog, settings)
     statement = compiled.statement
     compiled.refuse_beforehand(catalog, settings)
     same = partial(compiled.same, sql=request.sql, settings=settings)
@@ -164,7 +162,9 @@ def _domain_rows(
         "unknown_domain",
         "the values of the group keys cannot be computed",
         hint="a cast, a division or an overflow fails on some of the public values that the keys "
-        "or the conditions on public tables are made of",
+        "or the conditions on public tables are made of; or one of them is an infinite date, or "
+        "one outside the years 1 to 9999, which no answer can hold: leave it out with a condition "
+        "such as day < '9999-12-31'",
     )
 
 

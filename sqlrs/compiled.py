@@ -46,10 +46,14 @@ MAX_MEASURES = 100
 
 @dataclass(frozen=True)
 class Compiled:
-    """A query with its residuals, ready to be charged and measured."""
+    """A query with its residuals, ready to be charged and measured.
+
+    ``kept``: what was written for it, when it ran last.
+    """
 
     residuals: Residuals
     canonical: str
+    kept: Kept = field(default_factory=Kept, compare=False, repr=False)
 
     @classmethod
     def of(

@@ -28,7 +28,6 @@ from sqlrs.measuring.work import Progress
 from sqlrs.mechanisms import DEFAULT
 from sqlrs.release import release, release_table
 from sqlrs.settings import Number, Request, Settings, Wish
-from sqlrs.table_answer import TableAnswer
 
 if TYPE_CHECKING:
     # What not every count needs is imported when it is asked for.
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     from sqlrs.owner.explain_statement import StatementExplanation
     from sqlrs.owner.statements import Statement
     from sqlrs.prices import Prices
+    from sqlrs.table_answer import TableAnswer
     from sqlrs.wished_release import WishDesk
 
 _LEDGER_STEPS = ("repeat", "reserve", "settle", "fail", "remaining")

@@ -118,7 +118,11 @@ class EngineFailed(SqlrsError):
 
 
 class NotShown(SqlrsError):
-    """What a statement does with released numbers failed; they stay charged, and recorded."""
+    """What was charged is released and recorded, but does not lead to the answer asked for.
+
+    What a statement does with its numbers failed, or the estimate for a wish says that it costs
+    more than allowed.
+    """
 
     code = "not_shown"
     sqlstate = "22000"

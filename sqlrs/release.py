@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypeVar
 from sqlrs.answer import Answer, Interval, unit_notes
 from sqlrs.catalog import Catalog
 from sqlrs.charges import count_charge, statement_charge
-from sqlrs.compiled import CompiledStatement, compiled_text
+from sqlrs.compiled import CompiledStatement
 from sqlrs.compiler.simplify import Contradiction
 from sqlrs.engines.base import Engine, Opened, Snapshot
 from sqlrs.errors import EngineFailed, Interrupted, NotShown, QueryRefused, SqlrsError
@@ -29,8 +29,8 @@ from sqlrs.measuring.tried_constants import check_constants, check_constants_by_
 from sqlrs.measuring.work import Progress
 from sqlrs.mechanisms.base import Mechanism, Noisy, Preparation
 from sqlrs.noise import SystemBits
+from sqlrs.recent_statements import RECENT
 from sqlrs.settings import Request, Settings
-from sqlrs.table_answer import TableAnswer
 from sqlrs.work_bound import refuse_too_large
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from sqlrs.measures import Asked
     from sqlrs.mechanisms.vector_base import PreparedVector
     from sqlrs.releasing import AfterRelease
+    from sqlrs.table_answer import TableAnswer
 
 _Outcome = TypeVar("_Outcome")
 
@@ -61,7 +62,7 @@ def release(
 ) -> Answer:
     """Answer one counting query with differential privacy, charging the ledger first."""
     chosen = request.chosen_mechanism()
-    compiled = compiled_text(request.sql, catalog, settings, as_rows=request.as_rows)
+    compiled = RECENT.count(request, catalog, settings)
     if isinstance(compiled, CompiledStatement):
         compiled.statement.require_count()
         table = release_table(
@@ -80,11 +81,13 @@ def release(
 
     def measurements(snapshot: Snapshot) -> Measurements:
         source = Opened(snapshot, engine.dialect)
-        return Measurements(source, settings.plan, settings.solver_seconds, progress)
+        return Measurements(
+            source, settings.plan, settings.solver_seconds, progress, kept=compiled.kept
+        )
 
     if not residuals.query.private:
         with unchanged(residuals.query.tables, engine, catalog, same) as snapshot:
-            check_constants([residuals.query], snapshot, engine.dialect, request.sql)
+            check_constants([residuals.query], snapshot, engine.dialect, request.sql, compiled.kept)
             return _exact(measurements(snapshot).count(residuals), chosen)
     mechanism = chosen.fitted(residuals)
     charge = count_charge(request, mechanism, compiled)
@@ -94,7 +97,7 @@ def release(
     refuse_too_large(residuals, prepared.wanted, settings.sizes)
     with ExitStack() as stack:
         snapshot = stack.enter_context(unchanged(residuals.query.tables, engine, catalog, same))
-        check_constants([residuals.query], snapshot, engine.dialect, request.sql)
+        check_constants([residuals.query], snapshot, engine.dialect, request.sql, compiled.kept)
         ticket = ledger.reserve(charge)
         outcome = _noisy(prepared, measurements(snapshot), stack.pop_all())
     if isinstance(outcome, SqlrsError):
@@ -186,6 +189,8 @@ def _table(
     repeated: bool = False,
 ) -> TableAnswer:
     """What stands above the released relations, which touches no private row."""
+    from sqlrs.table_answer import TableAnswer
+
     try:
         result = above.run(relations)
     except QueryRefused as problem:

@@ -11,7 +11,6 @@ from typing import cast
 from sqlrs.epsilon import parse_epsilon, parse_error
 from sqlrs.errors import UsageError
 from sqlrs.inputs import arguments
-from sqlrs.measuring.solvable import solvable
 from sqlrs.mechanisms import CLIPPED, DEFAULT, mechanism_named
 from sqlrs.mechanisms.base import Mechanism
 from sqlrs.mechanisms.packing_solver import DEFAULT_PACKING_SECONDS
@@ -104,12 +103,18 @@ class Settings:
 
     def reading(self, query: Query) -> Reading:
         """How the query is read; a solver that is needed and missing is a UsageError."""
-        solved = solvable(query) if self.solver else frozenset[General]()
-        if solved:
+        solved = self._solved(query) if self.solver else frozenset[General]()
+        return Reading.of(query, max_external=self.max_external, solved=solved)
+
+    def _solved(self, query: Query) -> frozenset[General]:
+        from sqlrs.measuring.solvable import solvable
+
+        found = solvable(query)
+        if found:
             from sqlrs.measuring.solver import load_solver
 
             load_solver()
-        return Reading.of(query, max_external=self.max_external, solved=solved)
+        return found
 
 
 @dataclass(frozen=True)

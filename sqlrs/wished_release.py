@@ -23,7 +23,7 @@ from sqlrs.compiler.simplify import Contradiction
 from sqlrs.effort import bounded_analysis
 from sqlrs.engines.base import Engine, Opened, Snapshot
 from sqlrs.epsilon import parse_error
-from sqlrs.errors import BudgetExhausted, QueryRefused, SqlrsError
+from sqlrs.errors import BudgetExhausted, NotShown, QueryRefused, SqlrsError
 from sqlrs.ledger import Charge, Ledger
 from sqlrs.ledger.base import add, exhausted
 from sqlrs.measuring.drift import unchanged
@@ -269,14 +269,18 @@ class _TwoSteps:
         if shape is not None:
             return shape
         least = self._scale.half_width(index, SHAPES[-1])
-        told = f"epsilon {charged:f} was charged for it" if charged else "nothing was charged"
-        raise refusal(
-            "wish_not_met",
+        said = (
             f"an error of at most {self.wish.error} needs more than epsilon "
-            f"{self.wish.maximum:f}; by the estimate of the scale it would be {least} then; {told}",
-            hint="wish a larger error: with the same maximum the estimate is not charged again; "
-            "another maximum needs an estimate of its own",
+            f"{self.wish.maximum:f}; by the estimate of the scale it would be {least} then"
         )
+        hint = (
+            "wish a larger error: with the same maximum the estimate is not charged again; "
+            "another maximum needs an estimate of its own"
+        )
+        if charged:
+            told = f"{said}; epsilon {charged:f} was charged for it"
+            raise NotShown(told, hint=hint, code="wish_not_met")
+        raise refusal("wish_not_met", f"{said}; nothing was charged", hint=hint)
 
     def _charge(self, index: int, shape: int) -> Charge:
         law = self._scale.laws[shape]

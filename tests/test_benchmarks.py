@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import itertools
+import math
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +19,7 @@ from benchmarks import (
     groups,
     peer_table,
     persons,
+    persons_laws,
     relational,
     relational_data,
     spark,
@@ -110,6 +113,31 @@ def test_peers_are_compared_by_the_law_of_their_noise_where_it_is_known() -> Non
     assert rows[0].startswith("| T2 | a tool 1.0 | 2.00 | 1.50 | 1.00 | 1.00 |")
     assert rows[1].startswith("| T2 | other 2.0 † | 2.00 | ≈ 2.00 |")
     assert "Not here: third (pip ended with 1)" in shown
+
+
+def test_an_exact_law_takes_the_place_of_answers() -> None:
+    row = peer_table.PeerRow("T3", "sqlrs", "1", None, "nothing", 35.0, 137.0, False, 1.0, 1.0)
+    known = peer_table.with_law(row, {("T3", None): (46.0, 119.0)})
+    assert (known.error, known.standard_error, known.by_law) == (46.0, 119.0, True)
+    assert peer_table.with_law(row, {("T5", None): (46.0, 119.0)}) == row
+
+
+def test_the_law_of_a_cut_sum_is_that_of_all_its_outcomes() -> None:
+    # By brute force: every threshold, every noise that is not vanishingly rare.
+    weights = {2: 0.5, 4: 0.3, 9: 0.2}
+    sums = {2: 17.0, 4: 21.0, 9: 24.0}
+    law = persons_laws.ClippedSums(sums, {t: math.log(w) for t, w in weights.items()}, 1.5)
+    likely: dict[int, float] = {}
+    for threshold, share in weights.items():
+        noises = {k: math.exp(-abs(k) / (1.5 * threshold)) for k in range(-900, 901)}
+        for noise, weight in noises.items():
+            error = abs(int(sums[threshold]) + noise - 24)
+            likely[error] = likely.get(error, 0) + share * weight / sum(noises.values())
+    square = sum(share * error**2 for error, share in likely.items())
+    assert law.exact_rms(24) == pytest.approx(math.sqrt(square))
+    reached = itertools.accumulate(likely[error] for error in sorted(likely))
+    median = next(e for e, share in zip(sorted(likely), reached, strict=True) if share >= 0.5)
+    assert law.exact_median(24) == median
 
 
 def test_without_graphs_their_part_is_left_out(

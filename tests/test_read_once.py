@@ -15,10 +15,11 @@ from sqlglot import exp
 
 import sqlrs
 from sqlrs.catalog import Catalog, Routine
-from sqlrs.compiled import CompiledStatement
+from sqlrs.compiled import Compiled, CompiledStatement
 from sqlrs.compiler.compile import compile_query
 from sqlrs.engines.base import Opened, Row, Snapshot, one_integer
 from sqlrs.engines.started_ahead import StartedAhead
+from sqlrs.errors import QueryRefused
 from sqlrs.measures import Ordinals
 from sqlrs.measuring.evaluate import Evaluator
 from sqlrs.measuring.measurements import Measurements
@@ -319,6 +320,45 @@ def test_a_statement_is_kept_for_its_analyst_and_catalog(graph: sqlrs.Database) 
     ]
     for other in others:
         assert recent.of(*other) is not first
+
+
+def test_a_count_is_kept_for_its_analyst_and_catalog(graph: sqlrs.Database) -> None:
+    recent = RecentStatements()
+    request = Request(sql="SELECT count(*) FROM edge", epsilon=1, analyst="a")
+    first = recent.count(request, graph.catalog, graph.settings)
+    assert recent.count(replace(request, epsilon=2), graph.catalog, graph.settings) is first
+    others = [
+        (replace(request, analyst="b"), graph.catalog, graph.settings),
+        (replace(request, as_rows=True), graph.catalog, graph.settings),
+        (request, replace(graph.catalog), graph.settings),
+        (request, graph.catalog, replace(graph.settings)),
+    ]
+    for other in others:
+        assert recent.count(*other) is not first
+        # Only one thing differs from what is kept.
+        first = recent.count(request, graph.catalog, graph.settings)
+    # As a statement it is another thing, and it is never taken for the count.
+    assert isinstance(recent.of(request, graph.catalog, graph.settings), CompiledStatement)
+    assert isinstance(recent.count(request, graph.catalog, graph.settings), Compiled)
+
+
+def test_a_count_that_is_a_statement_is_compiled_once(graph: sqlrs.Database) -> None:
+    recent = RecentStatements()
+    sql = "SELECT count(*) FROM edge a WHERE NOT EXISTS (SELECT 1 FROM edge b WHERE a.dst = b.src)"
+    request = Request(sql=sql, epsilon=1)
+    first = recent.count(request, graph.catalog, graph.settings)
+    assert isinstance(first, CompiledStatement)
+    assert recent.of(request, graph.catalog, graph.settings) is first
+
+
+def test_a_kept_count_is_refused_where_the_owner_refuses_it(graph: sqlrs.Database) -> None:
+    recent = RecentStatements()
+    request = Request(sql="SELECT count(*) FROM edge", epsilon=1)
+    recent.count(request, graph.catalog, graph.settings)
+    refused = replace(graph.settings, refused_queries=("SELECT count(*) FROM edge e",))
+    for _ in range(2):
+        with pytest.raises(QueryRefused):
+            recent.count(request, graph.catalog, refused)
 
 
 class Started:

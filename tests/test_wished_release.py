@@ -12,7 +12,14 @@ from typer.testing import CliRunner
 
 import sqlrs
 from sqlrs.cli.commands import application
-from sqlrs.errors import BudgetExhausted, EngineFailed, NotShown, QueryRefused, UsageError
+from sqlrs.errors import (
+    BudgetExhausted,
+    EngineFailed,
+    NotShown,
+    QueryRefused,
+    SqlrsError,
+    UsageError,
+)
 from sqlrs.ledger import Charge, MemoryLedger
 
 JOIN = "SELECT count(*) FROM edge a JOIN edge b ON a.dst = b.src"
@@ -94,10 +101,16 @@ def test_the_same_question_is_free_and_another_wish_pays_the_scale_no_more(
 
 
 def test_a_wish_that_cannot_be_met_costs_the_scale_once(db: sqlrs.Database, ledger: Mortal) -> None:
-    for charged in ("epsilon 0.08 was charged", "nothing was charged"):
-        with pytest.raises(QueryRefused, match=charged) as refused:
+    ends: list[tuple[str, type[SqlrsError], int]] = [
+        ("epsilon 0.08 was charged", NotShown, 5),
+        ("nothing was charged", QueryRefused, 3),
+    ]
+    for charged, kind, exit_code in ends:
+        with pytest.raises(kind, match=charged) as told:
             db.count(JOIN, error="0.5", max_epsilon=1)
-        assert refused.value.code == "wish_not_met"
+        assert told.value.code == "wish_not_met"
+        # A refusal says that nothing was charged: only the second one is one.
+        assert told.value.exit_code == exit_code
         assert ledger.spent() == LOOK
 
 

@@ -40,6 +40,8 @@ def ask(task, answer, supplied, noise=None, bound=None, wrong=None, runs=None):
     ``noise`` is the standard deviation of a number where the tool's law is known, ``wrong`` what is
     wrong with the answer although the tool does not say so.
     """
+    if task not in given["tasks"]:
+        return
     said = {"task": task, "supplied": supplied, "noise": noise, "bound": bound, "wrong": wrong}
     try:
         for _ in range(runs or given["runs"]):
@@ -55,7 +57,8 @@ def ask(task, answer, supplied, noise=None, bound=None, wrong=None, runs=None):
 
 def refuse(task, why, bound=None):
     """The tool does not answer this one."""
-    _print({"task": task, "refused": " ".join(why.split())[:200], "bound": bound})
+    if task in given["tasks"]:
+        _print({"task": task, "refused": " ".join(why.split())[:200], "bound": bound})
 
 
 def core_seconds():

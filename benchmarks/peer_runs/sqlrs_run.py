@@ -32,7 +32,7 @@ edges = {"tables": {"edge": Path(graph)}, "keys": {"edge": ["src", "dst"]}}
 exact = discrete_laplace(1 / epsilon)
 ask("T1", answered("T1", **tables), "nothing", exact)
 ask("T2", answered("T2", **tables, domains=DOMAINS), "the statuses", exact)
-# Their noise depends on private data: its spread is seen in many answers.
+# Their noise depends on private data: its spread is seen in many answers, or worked out exactly.
 MANY = 8 * given["runs"]
 ask("T3", answered("T3", **tables, **UNIT), "whose an order is", runs=MANY)
 ask("T4", answered("T4", **tables), "nothing", runs=MANY)

@@ -23,6 +23,8 @@ _EXTRAS = {
     "jinja2": "console",
     "markupsafe": "console",
 }
+# So many new objects: a small count makes fewer.
+_COLLECTED_AFTER = 50_000
 
 
 def main() -> None:
@@ -32,8 +34,10 @@ def main() -> None:
         _prepare_output()
         try:
             app = application(sys.argv[1:])
-            # What is imported now is needed to the end: no collection need look at it.
+            # What is imported now is needed to the end: no collection need look at it, nor often
+            # at the much that the drivers bring along, which is needed as long.
             gc.freeze()
+            gc.set_threshold(_COLLECTED_AFTER)
             app(standalone_mode=True)
         finally:
             # An answer that cannot be written is an error of this program, not of its shutdown.

@@ -14,12 +14,15 @@ from math import gcd
 from sqlglot import exp
 
 from sqlrs.compiler.flat import operand
+from sqlrs.effort import spend
 from sqlrs.trees.build import number
 
 MOST = 10**18
 """The largest whole number: its square has 37 digits, and sums of it have room in 128 bits."""
 FAR = 10**9
 """What is held at a largest number is worth at least this: no text means so large a one."""
+# Every value holds a copy of what it is made of, so a long sum copies its first part often.
+_NODES_PER_STEP = 2
 
 
 class TooLarge(ValueError):
@@ -52,6 +55,7 @@ class BoundedValue:
             raise ValueError("a bounded value has its ends in order and a unit above 0")
         if max(-self.low, self.high) > MOST:
             raise TooLarge
+        spend(_nodes([self.tree]) // _NODES_PER_STEP)
 
     @property
     def number(self) -> Fraction:
@@ -159,7 +163,7 @@ class WholeNumbers:
             signed = left if right.number > 0 else self.negated(left)
             return replace(signed, unit=left.unit * abs(right.number), whole=whole)
         corners = [a * b for a in (left.low, left.high) for b in (right.low, right.high)]
-        return self._within(
+        found = self._within(
             exp.Mul(this=operand(left.tree), expression=operand(right.tree)),
             min(corners),
             max(corners),
@@ -167,6 +171,7 @@ class WholeNumbers:
             _together(left.nulls, right.nulls),
             whole,
         )
+        return replace(found, between=_product_in_64_bits(left, right, corners))
 
     def absolute(self, value: BoundedValue) -> BoundedValue:
         """``abs(value)``."""
@@ -264,6 +269,8 @@ class WholeNumbers:
         if not self.held or max(-low, high) <= MOST:
             return BoundedValue(tree, low, high, unit, nulls, whole)
         low, high = held_ends(low, high, unit)
+        # Where a part tells by itself whether it is NULL, it stands in the tree twice from here on.
+        spend(2 * _nodes(nulls))
         above = exp.Greatest(this=tree, expressions=[self.literal(low)], ignore_nulls=True)
         tree = exp.Least(this=above, expressions=[self.literal(high)], ignore_nulls=True)
         if nulls:
@@ -285,6 +292,30 @@ class WholeNumbers:
         return BoundedValue(tree, low, high, among[0].unit, (tree,) if nullable else (), whole)
 
 
+def _product_in_64_bits(
+    left: BoundedValue, right: BoundedValue, corners: Sequence[int]
+) -> Callable[[int, int], exp.Expr] | None:
+    """A product that is never below 0, of factors that have a quick type each; None if it is not.
+
+    No factor and no product exceeds ``MOST``, so that 64 bits are enough for each.
+    """
+    one, other = left.between, right.between
+    if one is None or other is None or min(corners) < 0 or max(corners) > MOST:
+        return None
+
+    def between(least: int, most: int) -> exp.Expr:
+        if least > min(corners) or most < max(corners):
+            raise ValueError("a product is held between its own ends")
+        first, second = one(left.low, left.high), other(right.low, right.high)
+        return exp.Mul(this=_in_64_bits(first), expression=_in_64_bits(second))
+
+    return between
+
+
+def _in_64_bits(tree: exp.Expr) -> exp.Expr:
+    return exp.Cast(this=tree, to=exp.DataType.build("bigint"))
+
+
 def held_ends(low: int, high: int, unit: Fraction) -> tuple[int, int]:
     """The ends, none beyond ``MOST``; where so few units are worth little, they are too large."""
     if max(-low, high) <= MOST:
@@ -301,6 +332,10 @@ def any_null(trees: Iterable[exp.Expr]) -> exp.Expr:
     for test in tests[1:]:
         tree = exp.Or(this=tree, expression=test)
     return tree
+
+
+def _nodes(trees: Iterable[exp.Expr]) -> int:
+    return sum(1 for tree in trees for _ in tree.walk())
 
 
 def _number(value: int) -> exp.Expr:

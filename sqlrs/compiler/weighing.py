@@ -120,7 +120,7 @@ class _Weigher:
         for one, worth in zip(products, units, strict=True):
             times = int(worth / unit) * (1 if one.number > 0 else -1)
             terms += self._terms(times, one)
-            self._check_number(terms)
+            self._check_number(len(terms))
         return Weighing(tuple(terms), unit if terms else Fraction(1))
 
     # Sums of products; None is NULL for every result.
@@ -181,16 +181,16 @@ class _Weigher:
         for part in found:
             if part is None:
                 return None
+            # Before they are multiplied out: each product copies what it is made of.
+            self._check_number(len(result.products) * len(part.products))
             products = tuple(
                 self._joined(one, two) for one in result.products for two in part.products
             )
-            result = self._limited(
-                _Polynomial(
-                    products,
-                    (*result.nulls, *part.nulls),
-                    result.whole and part.whole,
-                    result.scattered or part.scattered,
-                )
+            result = _Polynomial(
+                products,
+                (*result.nulls, *part.nulls),
+                result.whole and part.whole,
+                result.scattered or part.scattered,
             )
         return result
 
@@ -254,11 +254,11 @@ class _Weigher:
         return BoundedValue(exp.Case(ifs=ifs, default=truths[-1]), 0, 1)
 
     def _limited(self, found: _Polynomial) -> _Polynomial:
-        self._check_number(found.products)
+        self._check_number(len(found.products))
         return found
 
-    def _check_number(self, parts: Sequence[object]) -> None:
-        if len(parts) > MOST_TERMS:
+    def _check_number(self, parts: int) -> None:
+        if parts > MOST_TERMS:
             raise self.values.source.refusal(
                 "too_complex",
                 self._weight,

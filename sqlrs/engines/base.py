@@ -11,7 +11,7 @@ from typing import Protocol, TypeVar, cast, runtime_checkable
 
 from sqlglot import exp
 
-from sqlrs.catalog import Catalog, Routine
+from sqlrs.catalog import Catalog, Family, Routine, Table
 from sqlrs.errors import EngineFailed, UsageError
 from sqlrs.trees.build import table_of
 from sqlrs.trees.identifiers import column
@@ -122,7 +122,7 @@ class LastCatalog:
         last = self._last
         if last is not None and fixed:
             return last[1]
-        now = fetch(self._fingerprint)
+        now = [] if fixed else fetch(self._fingerprint)
         if last is not None and last[0] == now:
             return last[1]
         catalog = read(fetch)
@@ -226,20 +226,48 @@ def rows_for_good(snapshot: Snapshot, *read_by: exp.Expression) -> object | None
 
 
 def verify_keys(
-    snapshot: Snapshot, catalog: Catalog, keys: Mapping[str, Sequence[Sequence[str]]]
+    snapshot: Snapshot,
+    catalog: Catalog,
+    keys: Mapping[str, Sequence[Sequence[str]]],
+    *,
+    try_order: bool = False,
 ) -> None:
-    """Check declared keys with one statement each; the error names the key and no value."""
+    """Check declared keys with a statement each; the error names the key and no value.
+
+    ``try_order``: the rows may lie in the order of a key, which shows in a fourth of the time that
+    it takes to group them, and where they do not, at the first row that does not.
+    """
     for name, column_sets in keys.items():
         table = catalog.named(name)
         table.with_keys(column_sets)
         source = table_of(table)
         for columns in column_sets:
+            if try_order and _increases(snapshot, table, columns):
+                continue
             if snapshot.rows(_key_is_violated(source, columns)) != [(False,)]:
                 raise UsageError(
                     f"({', '.join(columns)}) is not a key of table {table.label}: "
                     "its values repeat or are null",
                     code="key_violated",
                 )
+
+
+def _increases(snapshot: Snapshot, table: Table, columns: Sequence[str]) -> bool:
+    """Whether a whole number is never null and grows from each row to the next, in some order.
+
+    Then no two rows share it, in whatever order the engine has taken them.
+    """
+    if len(columns) != 1 or table.column(columns[0]).type.family is not Family.INTEGER:
+        return False
+    own, before = column("own"), column("before")
+    lag = exp.Window(this=exp.Lag(this=column(columns[0])), over="OVER")
+    chain = exp.select(exp.alias_(column(columns[0]), "own"), exp.alias_(lag, "before")).from_(
+        table_of(table)
+    )
+    null = exp.Is(this=own, expression=exp.Null())
+    falls = exp.LTE(this=own.copy(), expression=before)
+    broken = exp.select("1").from_(chain.subquery("chain")).where(exp.or_(null, falls))
+    return snapshot.rows(exp.select(exp.Exists(this=broken))) == [(False,)]
 
 
 def _key_is_violated(table: exp.Table, columns: Sequence[str]) -> exp.Select:

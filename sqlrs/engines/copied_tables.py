@@ -78,6 +78,7 @@ def copy_remote(target: TableTarget, url: str, types: Declared | None, graph: st
             f"{url} needs DuckDB's extension {extension}, which is not installed",
             hint=f"fetch the file first, or run INSTALL {extension} in DuckDB",
         )
+    target.files.extended = True
     if types is not None or not url.lower().endswith(".parquet"):
         raise UsageError(f"of addresses only Parquet files are read, not {url}")
     path = exp.Literal.string(url)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 from sqlglot import exp
@@ -18,7 +18,6 @@ from sqlrs.catalog import Catalog, Routine
 from sqlrs.engines import versions
 from sqlrs.engines.base import Fetch, LastCatalog, Row, one_integer, verify_keys
 from sqlrs.engines.duckdb_catalog import read_catalog
-from sqlrs.engines.duckdb_functions import read_routines
 from sqlrs.engines.duckdb_optimizers import MISCOUNTING, SETTING, SwitchedOff
 from sqlrs.engines.file_schema import Declared
 from sqlrs.engines.given_session import (
@@ -28,7 +27,6 @@ from sqlrs.engines.given_session import (
     set_statement,
     try_settings,
 )
-from sqlrs.engines.given_views import copy_given_views
 from sqlrs.engines.loaded_files import Files
 from sqlrs.engines.snapshots import OfSnapshots
 from sqlrs.engines.spill import Spill
@@ -37,6 +35,9 @@ from sqlrs.engines.watch import Outcome, Result, Stop, watched
 from sqlrs.errors import EngineFailed, Interrupted, SqlrsError, StatementFailed, UsageError
 from sqlrs.templates import template
 from sqlrs.trees.kept import text_of
+
+if TYPE_CHECKING:
+    from sqlrs.engines.given_views import GivenViews
 
 _MEMORY = "memory"
 # Errors that say that a statement cannot be read or evaluated, not that the database is ill.
@@ -78,8 +79,9 @@ class DuckDBSnapshot:
 
     def _on_files(self, statement: exp.Expression, run: Callable[[str], Result]) -> Result:
         files = self._files.read_by(statement)
-        if not files <= self._seen:
-            self._load(files)
+        loaded = self._files.loaded_first(files)
+        if not loaded <= self._seen:
+            self._load(loaded)
         self._files.require_unchanged(files)
         found = run(text_of(statement, "duckdb"))
         self._files.require_unchanged(files)
@@ -133,6 +135,8 @@ class DuckDBSnapshot:
 
     def routines(self, names: Collection[str]) -> tuple[Routine, ...]:
         """What DuckDB says of the functions with these names."""
+        from sqlrs.engines.duckdb_functions import read_routines
+
         return read_routines(names, self.rows, self.run)
 
     def interrupt(self) -> None:
@@ -178,6 +182,7 @@ class DuckDBEngine(OfSnapshots[DuckDBSnapshot]):
         timeout: float | None = None,
         owned: bool = False,
         files: Files | None = None,
+        only_files: bool = False,
         further_databases: tuple[str, ...] = (),
         spill: Spill | None = None,
     ) -> None:
@@ -185,14 +190,16 @@ class DuckDBEngine(OfSnapshots[DuckDBSnapshot]):
         versions.DUCKDB.require(duckdb.__version__)
         # A duplicate forgets what USE and SET search_path said on the original.
         database, schema, schemas = _session(connection)
-        given = None if owned else copy_given_views(connection)
+        given = None if owned else _copied_views(connection)
         self._connection = connection if owned else connection.cursor()
-        settings, self._temporary = _session_of(connection)
+        # What was opened here has no session of anybody's: its settings are the instance's.
+        settings, self._temporary = ([], []) if owned else _session_of(connection)
         self._optimizers = SwitchedOff(self._connection)
         self._give_back = weakref.finalize(self, self._optimizers.release)
         self._owned = owned
         self._timeout = timeout
         self._files = files or Files()
+        self._only_files = only_files
         self._forget = None
         if given is not None:
             self._files.copied = given.names
@@ -220,10 +227,13 @@ class DuckDBEngine(OfSnapshots[DuckDBSnapshot]):
         A file whose rows do not fit its schema has no rows that could be released: every release
         from it fails, after its charge.
         """
-        for table, column_sets in keys.items():
+        # A snapshot in which a file could not be loaded is at its end, others serve several tables.
+        scanned = {table: sets for table, sets in keys.items() if table in self._files.scanned}
+        others = [{table: sets} for table, sets in keys.items() if table not in scanned]
+        for together in filter(None, (scanned, *others)):
             try:
                 with self.snapshot() as snapshot:
-                    verify_keys(snapshot, catalog, {table: column_sets})
+                    verify_keys(snapshot, catalog, together, try_order=True)
             except EngineFailed as error:
                 if error.code != "file_unfit":
                     raise
@@ -266,6 +276,7 @@ class DuckDBEngine(OfSnapshots[DuckDBSnapshot]):
             databases=self._databases,
             search_path=self._search_path,
             files=self._files,
+            only_files=self._only_files,
         )
         # What this engine opened itself is read-only, and locked against everybody else.
         catalog = self._catalog.get(fetch, read, fixed=self._owned)
@@ -330,11 +341,19 @@ def open_duckdb(
             timeout=timeout,
             owned=True,
             files=files,
+            only_files=file is None,
             further_databases=(_MEMORY,) if tables and file is not None else (),
             spill=spill,
         )
         undo.pop_all()
     return engine
+
+
+def _copied_views(connection: duckdb.DuckDBPyConnection) -> GivenViews | None:
+    # Files, which are opened most often, have none.
+    from sqlrs.engines.given_views import copy_given_views
+
+    return copy_given_views(connection)
 
 
 def _session(connection: duckdb.DuckDBPyConnection) -> tuple[str, str, list[str]]:

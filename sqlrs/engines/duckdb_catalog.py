@@ -73,12 +73,22 @@ _WORD = re.compile(r"[a-z_][a-z0-9_]*")
 
 
 def read_catalog(
-    fetch: Fetch, *, databases: tuple[str, ...], search_path: tuple[str, ...], files: Files
+    fetch: Fetch,
+    *,
+    databases: tuple[str, ...],
+    search_path: tuple[str, ...],
+    files: Files,
+    only_files: bool = False,
 ) -> Catalog:
-    """The catalog of ``databases``. ``fetch`` runs a template within one snapshot."""
+    """The catalog of ``databases``. ``fetch`` runs a template within one snapshot.
+
+    ``only_files``: there is nothing in them but what was made of ``files``, so that the system
+    tables, which cost more than a small count, need not be asked for what nobody can have made.
+    """
+    nothing_else = only_files and files.only_scanned
 
     def rows(name: str) -> list[Row]:
-        return [row for row in fetch(template(name)) if row[0] in databases]
+        return [] if nothing_else else [row for row in fetch(template(name)) if row[0] in databases]
 
     found = _described(rows, files, _default_collation(fetch))
     facts = rows("duckdb/value_facts.sql")
@@ -95,7 +105,7 @@ def read_catalog(
         _tables(found, _unique_sets(rows, files), _references(found, facts), files),
         _views(view_texts, [*found, *view_texts], search_path),
         search_path,
-        hidden=_hidden(fetch),
+        hidden=frozenset() if only_files and not files.extended else _hidden(fetch),
     )
 
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import sqlglot
@@ -211,10 +212,15 @@ def _call(function: str, *arguments: exp.Expression) -> exp.Expression:
 
 def filled(name: str, **values: exp.Expression) -> exp.Select:
     """A template's statement with its parameters replaced."""
-    tree = sqlglot.parse_one(template(name), dialect="duckdb", into=exp.Select)
+    tree = _parsed_template(name).copy()
     for placeholder in list(tree.find_all(exp.Placeholder)):
         placeholder.replace(values[placeholder.name].copy())
     return tree
+
+
+@cache
+def _parsed_template(name: str) -> exp.Select:
+    return sqlglot.parse_one(template(name), dialect="duckdb", into=exp.Select)
 
 
 def declared_columns(table: str, given: Declared) -> Typed:

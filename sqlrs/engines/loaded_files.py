@@ -83,13 +83,16 @@ class Files:
     """The tables that are files, by their names in lower case.
 
     ``scanned`` holds the columns of those that are read where they are, ``copied`` the names of a
-    given connection's views that were copied.
+    given connection's views that were copied. ``only_scanned``: no table was made of anything else;
+    ``extended``: an extension of DuckDB's was loaded, which may have brought functions.
     """
 
     keys: Keys = field(default_factory=dict)
     rows_per_unit: dict[str, int] = field(default_factory=dict)
     scanned: dict[str, Columns] = field(default_factory=dict)
     copied: frozenset[str] = frozenset()
+    only_scanned: bool = False
+    extended: bool = False
     _files: dict[str, _TableOfFiles] = field(default_factory=dict)
     _unfit: dict[str, EngineFailed] = field(default_factory=dict)
     _loading: threading.Lock = field(default_factory=threading.Lock)
@@ -104,6 +107,10 @@ class Files:
             return frozenset()
         names = frozenset(table.name.lower() for table in statement.find_all(exp.Table))
         return names & self._files.keys()
+
+    def loaded_first(self, names: frozenset[str]) -> frozenset[str]:
+        """Those of the files that are loaded before they are read."""
+        return frozenset(name for name in names if self._files[name].filling is not None)
 
     def require_unchanged(self, names: frozenset[str]) -> None:
         """Fail if a file that is scanned is not the one that was opened."""

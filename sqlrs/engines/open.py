@@ -16,7 +16,6 @@ from sqlrs.engines.data_paths import DUCKDB, is_sqlite, table_name, tables_in
 from sqlrs.engines.duckdb_catalog import duckdb_type
 from sqlrs.engines.file_schema import Declared
 from sqlrs.engines.frames import is_frame
-from sqlrs.engines.staged import sqlite_tables
 from sqlrs.engines.table_files import FilePath
 from sqlrs.errors import UsageError
 from sqlrs.inputs.arguments import optional, path, seconds, size
@@ -220,6 +219,8 @@ def _at_path(path: Path, tables: Mapping[str, Any] | None) -> tuple[str, Mapping
     elif not file:
         raise UsageError(f"there is no file {path}", hint=_TARGETS)
     elif is_sqlite(path):
+        from sqlrs.engines.staged import sqlite_tables
+
         found = dict.fromkeys(sqlite_tables(path), path)
     elif path.suffix.lower() in DUCKDB:
         return f"duckdb:///{path}", tables

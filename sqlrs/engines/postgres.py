@@ -100,6 +100,9 @@ class PostgresSnapshot:
                 "the role may not read a table of the query, or a row-level policy hides rows",
                 hint="sqlrs needs a role with SELECT, and with BYPASSRLS where policies act",
             )
+        if state is None and isinstance(error, psycopg.DataError):
+            # The server answered; Python has no such day: an infinite one, or one of the years BC.
+            return StatementFailed("PostgreSQL gave a value that Python has no form for")
         if state is None:
             return EngineFailed("the connection to PostgreSQL was lost")
         kind = StatementFailed if state.startswith(_OF_THE_STATEMENT) else EngineFailed

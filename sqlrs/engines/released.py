@@ -102,6 +102,8 @@ def duckdb_type(values: Iterable[object]) -> str:
     raise refusal(
         "unsupported",
         "a group key or a column of a public table has values that cannot be kept exactly",
+        hint="leave such values out with a condition: an infinite date or one outside the years 1 "
+        "to 9999, a moment with a time zone, a number of more than 38 digits",
     )
 
 

@@ -18,8 +18,6 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from sqlrs.engines import staged
-from sqlrs.engines.copied_tables import copy_frame, copy_records, copy_remote
 from sqlrs.engines.data_paths import (
     BOOKS,
     DELIMITERS,
@@ -49,7 +47,6 @@ from sqlrs.engines.file_schema import (
 )
 from sqlrs.engines.frames import is_frame
 from sqlrs.engines.loaded_files import Columns, Files, Filling, FindUnfit, Run, States, states_of
-from sqlrs.engines.named_fields import named_rows
 from sqlrs.engines.schema_records import (
     inferred_json_schema,
     inferred_partitions,
@@ -110,10 +107,16 @@ def open_tables(
         target = TableTarget(connection, files, database, name)
         declared, graph = types.get(name), graphs.get(name)
         if isinstance(given, list):
+            from sqlrs.engines.copied_tables import copy_records
+
             copy_records(target, given, declared, graph, spill / f"records-{place}")
         elif is_frame(given):
+            from sqlrs.engines.copied_tables import copy_frame
+
             copy_frame(target, given, declared, graph)
         elif is_remote(fspath(given)):
+            from sqlrs.engines.copied_tables import copy_remote
+
             copy_remote(target, fspath(given), declared, graph)
         else:
             path = located(name, Path(fspath(given)))
@@ -127,6 +130,7 @@ def open_tables(
             opening.open(declared, graph or (None if plain else "directed"))
             readable += [*path.files, opening.staging]
     _allow(connection, readable)
+    files.only_scanned = files.scanned.keys() == tables.keys()
     return files
 
 
@@ -145,6 +149,8 @@ class _Opening:
         if types is not None and (suffix in SQLITE or suffix == ".mtx"):
             raise UsageError(f"{path} has types of its own", hint="leave --types out")
         if self.data.compression in PACKED:
+            from sqlrs.engines import staged
+
             staged.unpack(path, str(self.data.compression), self.staging)
         if suffix == ".parquet":
             self._open_parquet(types, graph, states)
@@ -263,6 +269,8 @@ class _Opening:
         return "json_array" if first.startswith("[") else "json"
 
     def _open_sheet(self, types: Declared | None, graph: str | None, states: States) -> None:
+        from sqlrs.engines import staged
+
         target, path = self.target, self.data.named
         names, rows = staged.sheet_rows(target.name, path)
 
@@ -288,6 +296,8 @@ class _Opening:
         self._add(schema.rows(_literal(self.staging)), schema.columns, graph, states, write, find)
 
     def _open_sqlite(self, graph: str | None, states: States) -> None:
+        from sqlrs.engines import staged
+
         target, path = self.target, self.data.named
         name = staged.sqlite_table(target.name, path)
         schema = with_own_types(target.name, staged.sqlite_schema(name, path), target.ask)
@@ -342,6 +352,8 @@ class _Opening:
         schema = declared_schema(target.name, types, ",", "cells", ())
         schema = with_own_types(target.name, schema, target.ask)
         skip = lines_above(path, form, head)
+        from sqlrs.engines.named_fields import named_rows
+
         rows = named_rows(form, schema, path.name, source, skip)
         find = partial(form.find_unfit, source, skip)
         self._add(rows, schema.columns, None, states, find_unfit=find)

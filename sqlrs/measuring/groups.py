@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from datetime import date, datetime
 from itertools import product
 from operator import add
 
 from sqlglot import exp
 
 from sqlrs.engines.base import Row, Snapshot, integer_rows, integers, rows_for_good
+from sqlrs.errors import StatementFailed
 from sqlrs.measures import KeyDomain, Ordinals
 from sqlrs.measuring.evaluate import Evaluator
 from sqlrs.planning.by_group import ByGroup, by_group
@@ -20,14 +22,18 @@ from sqlrs.query import Term, Variable
 from sqlrs.residuals.residual import Members, Reading, Residual, Residuals
 from sqlrs.sql.grouped import (
     domain_rows,
+    domain_rows_where,
     domain_sizes,
     grouped_largest,
     grouped_side_by_side,
     grouped_totals,
     largest_beside_totals,
+    totals_beside_largest,
 )
 from sqlrs.sql.known_groups import Known, as_constants
+from sqlrs.sql.locating import domain_columns
 from sqlrs.sql.side_by_side import SideBySide
+from sqlrs.trees.identifiers import column
 from sqlrs.trees.kept import Kept
 from sqlrs.values import behave_alike
 
@@ -38,7 +44,35 @@ def read_domain(
     """The rows with the ordinals 0, 1, 2, …; more than ``most`` say that there are too many."""
     kept = Kept() if kept is None else kept
     statement = kept.of((domain,), lambda: domain_rows(domain, most + 1), detail=most)
-    return tuple(snapshot.rows(statement))
+    rows = tuple(snapshot.rows(statement))
+    beyond = _beyond_python(domain, rows)
+    if beyond and snapshot.scalar(domain_rows_where(domain, beyond)):
+        raise StatementFailed("a day of a group key is beyond what Python has a form for")
+    return rows
+
+
+def _beyond_python(domain: KeyDomain, rows: Sequence[Row]) -> list[exp.Expression]:
+    """The conditions that a day is not the first or last one that it was read as.
+
+    DuckDB's driver gives infinite days as Python's first and last one: the name of another group.
+    """
+    found: list[exp.Expression] = []
+    for place, name in enumerate(domain_columns(domain)):
+        values = {row[place] for row in rows if isinstance(row[place], date)}
+        for end, compared in ((date.max, exp.GT), (date.min, exp.LT)):
+            if end in values:
+                found.append(compared(this=column(name, "domain"), expression=_day(end, "date")))
+        for moment, compared in ((datetime.max, exp.GT), (datetime.min, exp.LT)):
+            if moment in values:
+                limit = _day(moment, "timestamp")
+                found.append(compared(this=column(name, "domain"), expression=limit))
+    return found
+
+
+def _day(value: date, kind: str) -> exp.Expression:
+    # isoformat() leaves out no zeros of the year, which strftime does on some systems.
+    text = exp.Literal.string(value.isoformat().replace("T", " "))
+    return exp.Cast(this=text, to=exp.DataType.build(kind))
 
 
 def can_measure_by_group(
@@ -165,6 +199,42 @@ class NumberedGroups:
             _by_group(((*row[:size], row[size + place]) for row in rows), add)
             for place in range(len(sides.weights))
         ]
+
+    def totals_beside_largest(
+        self, whole: Residual, part: Residual, evaluator: Evaluator
+    ) -> tuple[dict[Ordinals, int], int | None] | None:
+        """The totals, and T_E of a part that is a step on the way to the whole; else None.
+
+        Where no group has a result, no row says what the part has.
+        """
+        known = self.known
+        if known is None or evaluator.how != "auto":
+            return None
+        fixed = rows_for_good(evaluator.snapshot)
+        if fixed is None and joins_by_keys(whole.query.atoms):
+            # As for totals alone, no sizes are read for such a join.
+            return None
+
+        def written() -> exp.Select | None:
+            return totals_beside_largest(
+                self._plan(whole, evaluator.statistics, evaluator.how),
+                by_group(part, (), evaluator.statistics, how=evaluator.how),
+                self.keys,
+                self.domains,
+                evaluator.dialect,
+                known,
+            )
+
+        about = (whole, part, self.keys, fixed, *self.domains)
+        statement = (
+            written()
+            if fixed is None
+            else evaluator.kept.of(about, written, detail=("totals", known))
+        )
+        if statement is None:
+            return None
+        rows = integer_rows(evaluator.snapshot.rows(statement))
+        return _by_group((row[:-1] for row in rows), add), rows[0][-1] if rows else None
 
     def largest(self, part: Residual, evaluator: Evaluator) -> dict[Ordinals, int]:
         """T_E of a part on the rows of each group in which it is not 0."""

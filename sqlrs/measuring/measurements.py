@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from sqlrs.catalog import Table
@@ -21,8 +21,8 @@ from sqlrs.measures import (
 )
 from sqlrs.measuring.evaluate import Evaluator
 from sqlrs.measuring.measure import Measured
+from sqlrs.measuring.read_on_the_way import ReadOnTheWay, is_grouped_table
 from sqlrs.measuring.sampling import SampledTables
-from sqlrs.measuring.sums_beside_counts import SumsBesideCounts
 from sqlrs.measuring.work import Fold, Folding, Gauge, Progress, Values, Work
 from sqlrs.planning.external_plans import DEFAULT_SOLVER_SECONDS
 from sqlrs.planning.limits import frequency_above, frequency_of, limit
@@ -54,7 +54,7 @@ class Measurements:
     sampled: SampledTables = field(default_factory=SampledTables, compare=False, repr=False)
     read: dict[int, ReadTotals] = field(default_factory=dict, compare=False, repr=False)
     kept: Kept = field(default_factory=Kept, compare=False, repr=False)
-    beside: SumsBesideCounts = field(default_factory=SumsBesideCounts, compare=False, repr=False)
+    beside: ReadOnTheWay = field(default_factory=ReadOnTheWay, compare=False, repr=False)
     domains: ReadDomains | None = field(default=None, compare=False, repr=False)
     expected: list[_Expected] = field(default_factory=list, compare=False, repr=False)
 
@@ -100,6 +100,14 @@ class Measurements:
         whole = residuals.of(residuals.query.everything)
         with self._evaluator(residuals) as evaluator:
             self._hear(1, 1, whole)
+            if any(own is residuals for _, own, _ in self.expected):
+                for part in self.kept.of((residuals,), partial(_grouped_alone, residuals)):
+                    found = groups.totals_beside_largest(whole, part, evaluator)
+                    if found is not None:
+                        totals, largest = found
+                        if largest is not None:
+                            self.beside.learn(residuals, part.members, largest)
+                        return totals
             return groups.totals(whole, evaluator)
 
     def read_ahead(self, wanted: Iterable[tuple[Signed, Residuals, Sequence[KeyDomain]]]) -> None:
@@ -256,6 +264,16 @@ class Measurements:
             self.progress(position, number, str(part))
 
 
+def _grouped_alone(residuals: Residuals) -> list[Residual]:
+    """The residuals of one private table that a bound may need, grouped by their boundary."""
+    private = residuals.query.private
+    return [
+        part
+        for part in residuals.undecided(residuals.required)
+        if part.members <= private and is_grouped_table(part)
+    ]
+
+
 def _factors(fold: Fold | Folding | None) -> Mapping[Members, tuple[Members, ...]]:
     return fold.factors if isinstance(fold, Folding) else {}
 
@@ -300,13 +318,16 @@ def _until_settled(work: Work, evaluator: Evaluator, folding: Folding, before: _
     everything = work.residuals.query.everything
     known = dict(before)
     limits = _limits(work, evaluator)
+    # The only value there is decides the fold; that is not worth two folds to find out.
+    alone = len([part for part in work.statements if part.members != everything]) == 1
     while True:
         least, most = work.between(known, limits)
         waiting = [part for part in work.statements if part.members not in known]
         chosen = [part for part in waiting if part.members == everything]
         if open_ := [part for part in waiting if least[part.members] < most[part.members]]:
-            below, above = work.values(least), work.values(most)
-            if folding.least(below) != folding.most(above):
+            if alone:
+                chosen = waiting
+            elif folding.least(work.values(least)) != folding.most(work.values(most)):
                 chosen += _next(work, folding, least, most, open_)
         if not chosen:
             work.hear(len(work.statements))

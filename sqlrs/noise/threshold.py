@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
+from math import isqrt
 
 from sqlrs.noise.directed import beyond, directed
 from sqlrs.noise.randomness import RandomBits
@@ -33,9 +34,12 @@ def choose_threshold(
 
 
 def enclosed_weights(
-    thresholds: Sequence[int], penalties: Sequence[Fraction], digits: int
+    thresholds: Sequence[int],
+    penalties: Sequence[Fraction],
+    digits: int,
+    half_powers: int = 2 * PRIOR_POWER,
 ) -> tuple[list[Decimal], list[Decimal]]:
-    """Lower and upper bounds of all weights, up to one common factor."""
+    """Lower and upper bounds of all weights t**(-half_powers / 2) * e**-p, up to one factor."""
     if not thresholds or len(thresholds) != len(penalties) or min(thresholds) < 1:
         raise ValueError("each threshold is a whole number from 1 on and has one penalty")
     # Many are the same object, which is soon seen; fractions that are equal are not.
@@ -43,16 +47,27 @@ def enclosed_weights(
     # Only differences of penalties matter: so one weight at least is not tiny.
     least = min(different.values())
     down, up = directed(digits, ROUND_FLOOR), directed(digits, ROUND_CEILING)
-    # Far below the digits that the sum of all weights, at least t**-3, is known to.
-    unseen = 2 * digits + PRIOR_POWER * len(str(max(thresholds)))
+    # Far below the digits that the sum of all weights, at least that of the prior, is known to.
+    unseen = 2 * digits + -(-half_powers // 2) * len(str(max(thresholds)))
     known = {key: _power(one - least, digits, unseen) for key, one in different.items()}
     below, above = [], []
     for threshold, penalty in zip(thresholds, penalties, strict=True):
-        cube = Decimal(threshold**PRIOR_POWER)
+        least_power, most_power = _half_power(threshold, half_powers, digits)
         low, high = known[id(penalty)]
-        below.append(down.divide(low, cube))
-        above.append(up.divide(high, cube))
+        below.append(down.divide(low, most_power))
+        above.append(up.divide(high, least_power))
     return below, above
+
+
+def _half_power(threshold: int, half_powers: int, digits: int) -> tuple[Decimal, Decimal]:
+    """Bounds of t**(half_powers / 2): the number itself where it is whole for every t."""
+    if half_powers % 2 == 0:
+        power = Decimal(threshold ** (half_powers // 2))
+        return power, power
+    square = threshold**half_powers * 100**digits
+    root = isqrt(square)
+    above = root if root * root == square else root + 1
+    return Decimal(f"{root}e-{digits}"), Decimal(f"{above}e-{digits}")
 
 
 def _power(penalty: Fraction, digits: int, unseen: int) -> tuple[Decimal, Decimal]:

@@ -96,7 +96,10 @@ def _matching(
     columns = [
         name
         for name, term in atom.terms
-        if term in reached and term in joined and behave_alike([atom.table.column(name).type])
+        if term in reached
+        and term in joined
+        and atom.table.column(name).computed is None
+        and behave_alike([atom.table.column(name).type])
     ]
     return [(atom.table, name) for name in columns] or [(atom.table, None)]
 

@@ -27,6 +27,7 @@ LATER = (
     "sqlrs.measuring.read_totals",
     "sqlrs.mechanisms.clipped_rows",
     "sqlrs.sql.grouped_text",
+    "sqlrs.table_answer",
 )
 
 

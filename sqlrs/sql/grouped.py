@@ -7,6 +7,7 @@ private rows.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import cast
 
 from sqlglot import exp
 
@@ -32,6 +33,7 @@ from sqlrs.sql.plain import factors_of, grouped_count, join_of, weights_in
 from sqlrs.sql.side_by_side import SideBySide
 from sqlrs.trees.build import (
     ascending,
+    filtered_by,
     grouped_by,
     inner,
     named,
@@ -100,6 +102,32 @@ def grouped_side_by_side(
     return _by_ordinals(plan, building, rows, names, results, keys, domains, known, exp.Sum)
 
 
+def totals_beside_largest(
+    whole: ByGroup,
+    part: ByGroup,
+    keys: Sequence[Term | None],
+    domains: Sequence[KeyDomain],
+    dialect: str,
+    known: Known,
+) -> exp.Select | None:
+    """Rows (ordinals…, value of the whole query, largest count of the part over all groups).
+
+    None where the part is no step on the way to the whole.
+    """
+    counted = None if part.total is None or part.factors else one_grouping(part.total)
+    if counted is None:
+        return None
+    building = _building(whole.residual, domains, dialect)
+    rows, names = counts_per_key(whole, building)
+    if not building.has(counted):
+        return None
+    step = building.step(counted)
+    number_of_rows = column(RESULTS, step.name) if step.counted else number(1)
+    largest = select_from(table_named(step.name), exp.Max(this=number_of_rows))
+    select = located_in_constants(building, rows, names, [RESULTS], keys, domains, known)
+    return with_columns(select, named(exp.Subquery(this=largest), "largest"))
+
+
 def largest_beside_totals(
     whole: ByGroup,
     part: ByGroup,
@@ -147,6 +175,13 @@ def domain_rows(domain: KeyDomain, most: int) -> exp.Select:
     select.set("order", exp.Order(expressions=[ascending(column(ORDINAL, "numbered"))]))
     select.set("limit", exp.Limit(expression=number(most)))
     return select
+
+
+def domain_rows_where(domain: KeyDomain, conditions: Sequence[exp.Expression]) -> exp.Select:
+    """One number: how many rows of a domain, named domain, meet one of the conditions."""
+    source = inner(cast(exp.Query, domain.select).copy(), "domain")
+    select = select_from(source, exp.Count(this=exp.Star()))
+    return filtered_by(select, [cast(exp.Expression, exp.or_(*conditions))])
 
 
 def domain_sizes(domains: Sequence[KeyDomain]) -> exp.Select:

@@ -15,15 +15,16 @@ import pytest
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError
 
-from sqlrs.catalog import Catalog, View
-from sqlrs.compiled import Compiled
+from sqlrs.catalog import Bounds, Catalog, Column, View
+from sqlrs.compiled import Compiled, compiled_text
 from sqlrs.compiler.complexity import MAX_NESTING, parse_text
 from sqlrs.compiler.simplify import Contradiction
 from sqlrs.effort import TooComplex, bounded, spend
 from sqlrs.errors import QueryRefused
 from sqlrs.mechanisms import mechanism_named
 from sqlrs.settings import Settings
-from tests.compiler.schema import BIGINT, EDGE, PERSON, TEXT, table
+from sqlrs.units import Owner, Unit
+from tests.compiler.schema import BIGINT, EDGE, INTEGER, PERSON, TEXT, table
 
 SEED = 20_261_117
 DIALECTS = ("duckdb", "postgres")
@@ -267,6 +268,46 @@ FAMILIES: dict[str, Callable[[int], str]] = {
         + " AND ".join(f"EXISTS (SELECT 1 FROM edge b{k} WHERE b{k}.src = a.dst)" for k in range(n))
     ),
 }
+
+
+def nested(form: str, depth: int) -> str:
+    """A sum in which each form holds the one before."""
+    inner = "n"
+    for _ in range(depth):
+        inner = form.format(inner)
+    return f"SELECT sum({inner}) FROM sale"
+
+
+SALE = table("sale", "id", id=INTEGER, customer=INTEGER, n=BIGINT, m=BIGINT)
+OWNED = Catalog(
+    "duckdb",
+    (replace(SALE, private=True, owners=(Owner("customer"),)),),
+    unit=Unit("customer.id"),
+)
+
+
+@pytest.mark.parametrize(
+    "form", ["coalesce({},m)*n", "least({},m)*m", "CASE WHEN n=1 THEN {} ELSE m END*m"]
+)
+def test_what_holds_itself_twice_in_a_sum_is_counted(form: str) -> None:
+    """Held between ends, a value that tells its own NULLs was written twice at every level."""
+    text = nested(form, 10)
+    with guarded(text), pytest.raises(QueryRefused) as refused:
+        compiled_text(text, OWNED, Settings())
+    assert refused.value.code == "too_complex"
+    compiled_text(nested(form, 2), OWNED, Settings())
+
+
+def test_products_of_sums_are_counted_before_they_are_multiplied_out() -> None:
+    both = "+".join(["a.n*b.n"] * 15)
+    tables = (replace(SALE, columns=tuple(map(_between, SALE.columns)), private=True),)
+    text = f"SELECT sum(({both})*({both})) FROM sale a, sale b WHERE a.id = b.id"
+    with bounded(3000), pytest.raises(QueryRefused, match="more than 16 sums"):
+        compiled_text(text, Catalog("duckdb", tables), Settings())
+
+
+def _between(column: Column) -> Column:
+    return replace(column, bounds=Bounds(Decimal(-5), Decimal(5), "a test"))
 
 
 @pytest.mark.parametrize("name", FAMILIES)

@@ -820,3 +820,40 @@ def test_decimals_are_scaled_exactly_in_narrow_types_and_in_wide_ones(
     found = [one for (one,) in connection.execute(select.sql("duckdb")).fetchall()]
     units = [None if x is None else int(max(-high, min(high, x)) / step) for x in given]
     assert found == units
+
+
+@pytest.mark.parametrize(
+    ("whole_ends", "decimal_ends", "quick"),
+    [
+        (("1", "9999"), ("1", "1000"), True),
+        (("0", "10000000"), ("0", "999999999.99"), True),
+        (("0", "2147483647"), ("0", "9999999999.99"), False),
+        (("-7", "-2"), ("-3", "-1.5"), True),
+        (("-7", "2"), ("1", "1000"), False),
+    ],
+)
+def test_products_in_64_bits_are_those_in_128(
+    whole_ends: tuple[str, str], decimal_ends: tuple[str, str], quick: bool
+) -> None:
+    """Every pair of numbers at, beyond and between the ends; with a sign or too large, none."""
+    one = Column("x", ColumnType(Family.INTEGER, "INTEGER"), bounds=_bounds(*whole_ends))
+    kind = ColumnType(Family.DECIMAL, "DECIMAL(12,2)")
+    other = Column("y", kind, bounds=_bounds(*decimal_ends))
+    numbers = WholeNumbers(exp.DataType.build("hugeint", "duckdb"), held=True)
+    found = numbers.multiplied(*(bounded_column(each, OPEN, numbers) for each in (one, other)))
+    assert (found.between is not None) == quick
+    if found.between is None:
+        return
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE t (x INTEGER, y DECIMAL(12,2))")
+    wholes = [None, -(2**31), 2**31 - 1, 0, 1, 5, -3, *map(int, whole_ends)]
+    decimals = [None, "-9999999999.99", "9999999999.99", "0", "0.01", "2.5", *decimal_ends]
+    connection.executemany("INSERT INTO t VALUES (?, ?)", list(product(wholes, decimals)))
+    select = exp.select(found.tree, found.between(found.low, found.high)).from_("t")
+    rows = connection.execute(select.sql("duckdb")).fetchall()
+    assert len(rows) == len(wholes) * len(decimals)
+    assert all(wide == small for wide, small in rows)
+    known = [wide for wide, _ in rows if wide is not None]
+    assert (min(known), max(known)) == (found.low, found.high)
+    with pytest.raises(ValueError, match="its own ends"):
+        found.between(found.low + 1, found.high)

@@ -8,15 +8,19 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from sqlglot import exp, parse_one
 
 from sqlrs.catalog import Catalog, Family, Table
 from sqlrs.compiler.compile import compile_query
 from sqlrs.engines.base import Engine
-from sqlrs.engines.duckdb import DuckDBEngine
+from sqlrs.engines.duckdb import DuckDBEngine, _session_of, open_duckdb
+from sqlrs.engines.duckdb_catalog import read_catalog
 from sqlrs.engines.open import open_engine
 from sqlrs.errors import EngineFailed, UsageError
 from sqlrs.query import Query
+from tests.support.examples import examples
 
 SECRET = "SECRET-7731"
 
@@ -369,3 +373,98 @@ def test_a_closed_connection_is_refused(connection: duckdb.DuckDBPyConnection) -
     connection.close()
     with pytest.raises(UsageError):
         open_engine(connection)
+
+
+def parquet(path: Path, sql: str) -> Path:
+    with duckdb.connect() as connection:
+        connection.execute(f"COPY ({sql}) TO '{path}' (FORMAT parquet, ROW_GROUP_SIZE 2048)")
+    return path
+
+
+def test_of_files_alone_the_catalog_is_what_the_system_tables_say(tmp_path: Path) -> None:
+    rows = parquet(tmp_path / "t.parquet", "SELECT 1 AS a, DATE '2020-01-01' AS b, 'x' AS c")
+    text = tmp_path / "u.csv"
+    text.write_text("a,b\n1,x\n", encoding="utf-8")
+    for tables in ({"t": rows}, {"t": rows, "u": text}, {"u": text}):
+        with closing(open_duckdb(tables=tables)) as engine:
+            with engine.snapshot() as snapshot:
+                asked = read_catalog(
+                    snapshot.run, databases=("memory",), search_path=("main",), files=engine._files
+                )
+            assert engine.catalog() == asked
+            # Nothing that a session could have set, no temporary table: nothing to carry over.
+            assert _session_of(engine._connection) == ([], [])
+
+
+def test_a_database_file_is_still_asked_for_its_functions(tmp_path: Path) -> None:
+    file = tmp_path / "own.db"
+    with duckdb.connect(str(file)) as connection:
+        connection.execute("CREATE TABLE t (a INT); CREATE MACRO lag(a) AS 77")
+    with (
+        closing(open_duckdb(file, {"u": parquet(tmp_path / "u.parquet", "SELECT 1 AS a")})) as one,
+        pytest.raises(UsageError, match="functions lag of its own"),
+    ):
+        one.catalog()
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(
+    values=st.lists(st.none() | st.integers(-3, 12) | st.sampled_from([-(2**63), 2**63 - 1])),
+    ordered=st.booleans(),
+)
+def test_a_key_holds_exactly_where_no_value_repeats_or_is_null(
+    values: list[int | None], ordered: bool
+) -> None:
+    if ordered and None not in values:
+        values.sort(key=lambda one: one or 0)
+    with duckdb.connect() as connection:
+        connection.execute("CREATE TABLE t (a BIGINT)")
+        if values:
+            connection.executemany("INSERT INTO t VALUES (?)", [[one] for one in values])
+        with closing(open_engine(connection)) as engine:
+            try:
+                engine.check_keys(engine.catalog(), {"t": [["a"]]})
+                holds = True
+            except UsageError as error:
+                assert error.code == "key_violated"
+                holds = False
+    assert holds == (None not in values and len(set(values)) == len(values))
+
+
+@pytest.mark.parametrize(
+    ("broken", "holds"),
+    [
+        ("i", True),
+        ("-i", True),
+        ("hash(i) % 1000000007 * 100000 + i", True),
+        ("CASE WHEN i = 99999 THEN 5 ELSE i END", False),
+        ("CASE WHEN i = 0 THEN 99999 ELSE i END", False),
+        ("CASE WHEN i >= 50000 THEN i - 1 ELSE i END", False),
+        ("CASE WHEN i = 2048 THEN NULL ELSE i END", False),
+        ("CASE WHEN i = 0 THEN NULL ELSE i END", False),
+        ("CASE WHEN i = 99999 THEN NULL ELSE i END", False),
+    ],
+)
+def test_a_key_of_a_large_file_is_seen_whole(tmp_path: Path, broken: str, holds: bool) -> None:
+    # Many row groups and threads: a repetition may be far from what it repeats.
+    sql = f"SELECT CAST({broken} AS BIGINT) AS a FROM range(100000) AS r(i)"
+    path = parquet(tmp_path / "t.parquet", sql)
+    with closing(open_duckdb(tables={"t": path}, threads=4)) as engine:
+        catalog = engine.catalog()
+        if holds:
+            engine.check_keys(catalog, {"t": [["a"]]})
+            return
+        with pytest.raises(UsageError, match="its values repeat or are null"):
+            engine.check_keys(catalog, {"t": [["a"]]})
+
+
+def test_the_other_keys_are_checked_where_one_file_does_not_fit(tmp_path: Path) -> None:
+    good = parquet(tmp_path / "good.parquet", "SELECT unnest([1, 1]) AS a")
+    text = tmp_path / "bad.csv"
+    text.write_text("a\nx\n", encoding="utf-8")
+    tables = {"bad": text, "good": good}
+    with closing(open_duckdb(tables=tables, types={"bad": "a BIGINT"})) as engine:
+        catalog = engine.catalog()
+        engine.check_keys(catalog, {"bad": [["a"]]})
+        with pytest.raises(UsageError, match=r"is not a key of table main\.good"):
+            engine.check_keys(catalog, {"bad": [["a"]], "good": [["a"]]})

@@ -30,7 +30,7 @@ def shares(grid: Sequence[int], penalties: Sequence[Fraction]) -> list[Fraction]
     """The chance of each threshold, to sixty digits."""
     with localcontext(prec=60):
         weights = [
-            Decimal(t) ** -3 * (-Decimal(p.numerator) / Decimal(p.denominator)).exp()
+            Decimal(t) ** Decimal("-2.5") * (-Decimal(p.numerator) / Decimal(p.denominator)).exp()
             for t, p in zip(grid, penalties, strict=True)
         ]
         total = sum(weights)
@@ -94,8 +94,8 @@ def test_what_cannot_matter_is_not_asked_for() -> None:
 def test_a_wrong_floor_changes_the_law() -> None:
     """The control: a penalty below its floor is left out where it should have been asked for."""
     penalties, wrong = [Fraction(0), Fraction(0)], [Fraction(0), Fraction(100)]
-    chances = shares((1, 2), penalties)
-    assert abs(chances[0] - Fraction(8, 9)) < Fraction(1, 10**50)
+    chances = shares((1, 4), penalties)
+    assert abs(chances[0] - Fraction(32, 33)) < Fraction(1, 10**50)
     for uniform in (Fraction(1, 2), Fraction(3, 4)):
-        assert choose_falling((1, 2), asked(penalties, penalties, []), Given(uniform)) == 0
-        assert choose_falling((1, 2), asked(penalties, wrong, []), Given(uniform)) == 1
+        assert choose_falling((1, 4), asked(penalties, penalties, []), Given(uniform)) == 0
+        assert choose_falling((1, 4), asked(penalties, wrong, []), Given(uniform)) == 1

@@ -104,6 +104,18 @@ def test_weights_are_enclosed(data: st.DataObject, grid: list[int], digits: int)
         assert width <= max(above * Decimal(10) ** (8 - digits), Decimal(10) ** (-2 * digits))
 
 
+@given(st.data(), grids, st.sampled_from([42, 80]))
+def test_weights_of_half_powers_are_enclosed(
+    data: st.DataObject, grid: list[int], digits: int
+) -> None:
+    """t**-2.5 is no decimal: its square, times t**5, lies around 1."""
+    same = [data.draw(penalty)] * len(grid)
+    low, high = enclosed_weights(grid, same, digits, 5)
+    for one, below, above in zip(grid, low, high, strict=True):
+        assert Fraction(below) ** 2 * one**5 <= 1 <= Fraction(above) ** 2 * one**5
+        assert Fraction(above) - Fraction(below) <= Fraction(above) * Fraction(10) ** (8 - digits)
+
+
 def gap(grid: list[int], penalties: list[Fraction], drawn: list[int]) -> float:
     """The largest gap between the empirical distribution and the exact one."""
     found = 0.0

@@ -76,7 +76,8 @@ def law(
     found = list(own._penalties(sums.at, times))[::-1]
     with localcontext(prec=40):
         logs = [
-            -3 * Decimal(t).ln() - Decimal(p.own.numerator) / Decimal(p.own.denominator)
+            Decimal("-2.5") * Decimal(t).ln()
+            - Decimal(p.own.numerator) / Decimal(p.own.denominator)
             for t, p in zip(own.grid, found, strict=True)
         ]
         total = sum((log.exp() for log in logs), Decimal(0)).ln()

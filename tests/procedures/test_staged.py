@@ -14,18 +14,22 @@ import sqlglot
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from psycopg import sql
+from sqlglot import exp
 
+from sqlrs.catalog import Catalog, Column, Table
 from sqlrs.compiled import Compiled
 from sqlrs.database import connect
 from sqlrs.graphs.patterns import pattern_sql
 from sqlrs.noise import PolyLaplace
 from sqlrs.procedures import Definition
+from sqlrs.procedures.staged_measure import StagedMeasure
 from sqlrs.procedures.staged_script import staged_measure
-from sqlrs.sensitivity.refined import refined_sensitivity
+from sqlrs.sensitivity.refined import reached, refined_sensitivity
 from sqlrs.sensitivity.steps import compile_recursion
 from sqlrs.settings import Settings
 from tests.procedures.desk import Connection, Desk
 from tests.procedures.test_fold import fold_there
+from tests.support.builders import INTEGER
 from tests.support.examples import examples
 
 QUERIES = (
@@ -185,3 +189,18 @@ def test_nothing_is_tried_where_a_fold_takes_long(staged: Staged) -> None:
     definition = staged.definitions[2]
     assert definition.quick_epsilon is not None
     assert definition.least_epsilon < definition.quick_epsilon
+
+
+def test_a_computed_column_is_no_frequency() -> None:
+    stored = Table("note", (Column("node", INTEGER), Column("word", INTEGER)))
+    half = Column("half", INTEGER, computed=sqlglot.parse_one("node / 2", dialect="postgres"))
+    catalog = Catalog("postgres", (stored.with_computed([half]),))
+    text = "SELECT count(*) FROM note n, note m, note o WHERE n.half = m.half AND m.word = o.word"
+    compiled = Compiled.of(text, catalog, Settings())
+    assert isinstance(compiled, Compiled)
+    residuals = compiled.residuals
+    staged = StagedMeasure.of(residuals, reached(residuals))
+    counted = {node.name for one in staged.frequencies for node in one.find_all(exp.Column)}
+    # The stored column is counted; the computed one might fail on rows that the query leaves out.
+    assert "word" in counted
+    assert "half" not in counted

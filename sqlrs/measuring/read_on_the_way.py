@@ -1,4 +1,4 @@
-"""T_E of a count and of the sum over the same results by one statement, where one table is read."""
+"""Values T_E that another statement reads on its way: of a count with its sum, of a total."""
 
 from __future__ import annotations
 
@@ -17,18 +17,22 @@ from sqlrs.trees.kept import Kept
 
 
 @dataclass(repr=False)
-class SumsBesideCounts:
-    """Sums that will be wanted, and what was read of them beside the counts. Private."""
+class ReadOnTheWay:
+    """Sums that will be wanted, and the values that were read beside others. Private."""
 
     sums: list[Residuals] = field(default_factory=list)
     _read: list[tuple[Residuals, Members, int]] = field(default_factory=list)
 
     def __repr__(self) -> str:
-        return "SumsBesideCounts(private)"
+        return "ReadOnTheWay(private)"
 
     def expect(self, wanted: Iterable[Residuals]) -> None:
         """These sums are about to be measured on the snapshot that is open, after their counts."""
         self.sums += [one for one in wanted if one.query.weighted and one.query.distinct is None]
+
+    def learn(self, residuals: Residuals, members: Members, value: int) -> None:
+        """Keep a value that was read on the way to something else, on the same snapshot."""
+        self._read.append((residuals, members, value))
 
     def known(self, work: Work, snapshot: Snapshot, kept: Kept) -> dict[Members, int]:
         """The values that are there already, or are read now together with those of a sum."""
@@ -37,14 +41,15 @@ class SumsBesideCounts:
         if own.query.weighted:
             return found
         for other in self.sums:
+            read = {members for one, members, _ in self._read if one is other}
             sides = kept.of((own, other), partial(_beside, own, other))
             if sides is not None:
                 for part in work.statements:
-                    if part.members not in found and _is_simple(part):
+                    if part.members not in found.keys() | read and is_grouped_table(part):
                         statement = kept.of((part, sides), partial(_largest, part, sides))
                         value, total = integers(snapshot.rows(statement))
                         found[part.members] = value
-                        self._read.append((other, part.members, total))
+                        self.learn(other, part.members, total)
         return found
 
 
@@ -59,6 +64,6 @@ def _largest(part: Residual, sides: SideBySide) -> exp.Select:
     return largest_side_by_side(replace(part, query=sides.query), sides)
 
 
-def _is_simple(part: Residual) -> bool:
+def is_grouped_table(part: Residual) -> bool:
     """Whether there is one way to measure it: to group the rows of its table."""
     return len(part.members) == 1 and not part.external and bool(part.boundary)
