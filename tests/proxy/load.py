@@ -244,9 +244,11 @@ async def client(
         await connection.close(timeout=10)
 
 
-async def load(proxy: ProxyProcess, connections: int, seconds: float) -> Told:
-    """Keep that many connections busy for that long."""
-    told, gate = Told(), asyncio.Semaphore(20)
+async def load(
+    proxy: ProxyProcess, connections: int, seconds: float, told: Told | None = None
+) -> Told:
+    """Keep that many connections busy for that long; what they are told is added to ``told``."""
+    told, gate = told or Told(), asyncio.Semaphore(20)
     until = time.monotonic() + seconds
     await asyncio.gather(
         *(

@@ -43,7 +43,12 @@ def shadows() -> set[str]:
 
 def test_a_little_load_is_accounted_for(tmp_path: Path) -> None:
     with proxy_process(tmp_path, graph_file(tmp_path), ANALYSTS[:4], "0.5") as proxy:
-        told = asyncio.run(load(proxy, connections=12, seconds=4))
+        told = Told()
+        # How much is asked in four seconds is the machine's: a busy one needs more of them.
+        for _ in range(10):
+            asyncio.run(load(proxy, connections=12, seconds=4, told=told))
+            if told.charged.total() < len(told.received) and "53400" in told.errors:
+                break
         check_books(proxy.ledger, told.received)
         # Nothing failed, so nothing was paid without an answer.
         assert told.charged == released(proxy)
