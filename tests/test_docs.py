@@ -57,16 +57,17 @@ CLI_PAGE = ROOT / "docs" / "cli.md"
 RESULTS = ROOT / "benchmarks" / "results"
 RESULT, RESULT_END = r"<!-- (?!end)(\w+) -->\n\n", "<!-- end -->"
 TITLE = re.compile(r'title="([^"]+)"')
-# Options of other programs that the pages name.
+# Options of other programs that the pages name, those of the benchmarks as these declare them.
 FOREIGN = {
-    "--data",
     "--explain",
     "--hypothesis-profile",
     "--into",
-    "--keep",
-    "--postgres",
     "--require-hashes",
-    "--scales",
+    *(
+        option
+        for program in (ROOT / "benchmarks").glob("*.py")
+        for option in re.findall(r"add_argument\(\s*\"(--[a-z-]+)\"", program.read_text())
+    ),
 }
 
 
