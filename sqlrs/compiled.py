@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, cast
 
@@ -133,7 +133,23 @@ class CompiledStatement:
                 for asked in wanted
             }
             texts = [_text(one, found, catalog.dialect) for one in statement.aggregations]
-        return cls(statement, found, "; ".join(texts), catalog.unit)
+        made = cls(statement, found, "; ".join(texts), catalog.unit)
+        if (asked := made.one_count) is not None:
+            # As ``Compiled`` has it: what was asked as a count is asked again.
+            return replace(made, canonical=_query_text(found[asked][0], catalog.dialect))
+        return made
+
+    @property
+    def one_count(self) -> Asked | None:
+        """What is asked where that is one count of rows without groups, and nothing else."""
+        if self.unit is not None or len(self.asked) != 1:
+            return None
+        ((asked, terms),) = self.asked.items()
+        if asked[0] or asked[1].unit != 1 or len(terms) != 1:
+            return None
+        (only,) = terms
+        counts = only.signed.coefficient == 1 and not only.residuals.query.weighted
+        return asked if counts else None
 
     def refuse_beforehand(self, catalog: Catalog, settings: Settings) -> None:
         """Refuse what the owner refuses, by name or by a join beyond the limit; no data is read."""
@@ -254,14 +270,14 @@ def _text(
     aggregation: Aggregation, found: Mapping[Asked, tuple[Summand, ...]], dialect: str
 ) -> str:
     """All that a relation depends on, for the ledger: equal texts ask for the same numbers."""
-    from sqlrs.sql.grouped_text import domain_text, key_text, query_text
+    from sqlrs.sql.grouped_text import domain_text, key_text
 
     domains = [domain_text(domain, dialect) for domain in aggregation.domains]
     sums = []
     for asked in aggregation.asked:
         terms = []
         for one in found[asked]:
-            text = query_text(one.residuals.query, dialect)
+            text = _query_text(one, dialect)
             named = (*one.signed.keys, *one.signed.owners)
             keys = ", ".join(key_text(key, one.signed.query, dialect) for key in named)
             by = f" BY {keys}" if keys else ""
@@ -271,3 +287,9 @@ def _text(
         sums.append(f"{asked[1].unit} * ({' '.join(terms) or 0})")
     each = f" FOR EACH {' AND '.join(domains)}" if domains else ""
     return ", ".join(sums) + each
+
+
+def _query_text(summand: Summand, dialect: str) -> str:
+    from sqlrs.sql.grouped_text import query_text
+
+    return query_text(summand.residuals.query, dialect)

@@ -15,12 +15,15 @@ from sqlrs.compiled import Compiled, CompiledStatement, compiled_text
 from sqlrs.compiler.simplify import Contradiction
 from sqlrs.settings import Request, Settings
 
+_MOST_ANALYSTS = 64
+# Of one analyst: so many texts, of so many characters in all.
 _MOST = 64
+_MOST_CHARACTERS = 64_000
 _LONGEST_TEXT = 10_000
 
 _Text = Compiled | Contradiction | CompiledStatement
-# The analyst, the text, and how it is read: as a statement, or as a count with or without rows.
-_Key = tuple[str, str, str]
+# The text, and how it is read: as a statement, or as a count with or without rows.
+_Key = tuple[str, str]
 _STATEMENT = "statement"
 
 
@@ -33,53 +36,79 @@ class _Recent:
     compiled: _Text
 
 
-class RecentStatements:
-    """The last statements of all analysts, each found by its own analyst alone.
+class _OfAnalyst:
+    """What one analyst asked lately, within bounds that nobody else's texts count against."""
 
-    Otherwise the time that an answer takes would tell what others ask for.
+    def __init__(self) -> None:
+        self._found: OrderedDict[_Key, _Recent] = OrderedDict()
+        self._characters = 0
+
+    def known(self, key: _Key, catalog: Catalog, settings: Settings) -> _Text | None:
+        known = self._found.get(key)
+        if known is None or known.catalog is not catalog or known.settings is not settings:
+            return None
+        self._found.move_to_end(key)
+        return known.compiled
+
+    def keep(self, key: _Key, recent: _Recent) -> None:
+        if key not in self._found:
+            self._characters += len(key[0])
+        self._found[key] = recent
+        self._found.move_to_end(key)
+        while len(self._found) > _MOST or self._characters > _MOST_CHARACTERS:
+            (text, _), _ = self._found.popitem(last=False)
+            self._characters -= len(text)
+
+
+class RecentStatements:
+    """Keeps the latest texts of each analyst apart.
+
+    Apart, so that neither the time that a text takes nor what is still kept of one's own tells what
+    others ask or how much; only that ``_MOST_ANALYSTS`` others asked something since.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._found: OrderedDict[_Key, _Recent] = OrderedDict()
+        self._analysts: OrderedDict[str, _OfAnalyst] = OrderedDict()
 
     def of(self, request: Request, catalog: Catalog, settings: Settings) -> CompiledStatement:
         """The statement of a request, compiled unless it was lately; or a refusal."""
-        key = (request.analyst, request.sql, _STATEMENT)
-        known = self._known(key, catalog, settings)
+        key = (request.sql, _STATEMENT)
+        known = self._known(request.analyst, key, catalog, settings)
         if known is None:
             known = CompiledStatement.of(request.sql, catalog, settings)
-            self._keep(key, catalog, settings, known)
+            self._keep(request.analyst, key, _Recent(catalog, settings, known))
         return cast(CompiledStatement, known)
 
     def count(self, request: Request, catalog: Catalog, settings: Settings) -> _Text:
         """What ``compiled_text`` makes of a request, unless it did lately; or a refusal."""
-        key = (request.analyst, request.sql, f"count, rows {request.as_rows}")
-        known = self._known(key, catalog, settings)
+        key = (request.sql, f"count, rows {request.as_rows}")
+        known = self._known(request.analyst, key, catalog, settings)
         if known is None:
             known = compiled_text(request.sql, catalog, settings, as_rows=request.as_rows)
-            self._keep(key, catalog, settings, known)
+            recent = _Recent(catalog, settings, known)
+            self._keep(request.analyst, key, recent)
             if isinstance(known, CompiledStatement):
                 # It is about to be asked for as one.
-                self._keep((*key[:2], _STATEMENT), catalog, settings, known)
+                self._keep(request.analyst, (request.sql, _STATEMENT), recent)
         return known
 
-    def _known(self, key: _Key, catalog: Catalog, settings: Settings) -> _Text | None:
+    def _known(self, analyst: str, key: _Key, catalog: Catalog, settings: Settings) -> _Text | None:
         with self._lock:
-            known = self._found.get(key)
-            if known is None or known.catalog is not catalog or known.settings is not settings:
+            own = self._analysts.get(analyst)
+            if own is None:
                 return None
-            self._found.move_to_end(key)
-            return known.compiled
+            self._analysts.move_to_end(analyst)
+            return own.known(key, catalog, settings)
 
-    def _keep(self, key: _Key, catalog: Catalog, settings: Settings, compiled: _Text) -> None:
-        if len(key[1]) > _LONGEST_TEXT:
+    def _keep(self, analyst: str, key: _Key, recent: _Recent) -> None:
+        if len(key[0]) > _LONGEST_TEXT:
             return
         with self._lock:
-            self._found[key] = _Recent(catalog, settings, compiled)
-            self._found.move_to_end(key)
-            if len(self._found) > _MOST:
-                self._found.popitem(last=False)
+            self._analysts.setdefault(analyst, _OfAnalyst()).keep(key, recent)
+            self._analysts.move_to_end(analyst)
+            if len(self._analysts) > _MOST_ANALYSTS:
+                self._analysts.popitem(last=False)
 
 
 RECENT = RecentStatements()

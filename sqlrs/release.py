@@ -35,7 +35,7 @@ from sqlrs.work_bound import refuse_too_large
 
 if TYPE_CHECKING:
     # What statements need beyond a single count is imported with the first of them.
-    from sqlrs.before_charge import Groups
+    from sqlrs.before_charge import Groups, Ready
     from sqlrs.engines.released import ReleasedRelation
     from sqlrs.measures import Asked
     from sqlrs.mechanisms.vector_base import PreparedVector
@@ -129,8 +129,8 @@ def release_table(
     ``accept`` is told the columns before anything is charged; what it raises is raised.
     """
     from sqlrs.before_charge import dry_run
-    from sqlrs.engines import released_json
 
+    intervals = request.error_bars is not None
     with ExitStack() as stack:
         ready = stack.enter_context(dry_run(request, engine, catalog, settings))
         compiled, groups, above = ready.compiled, ready.groups, ready.above
@@ -140,7 +140,8 @@ def release_table(
         if any(sum(one.prices) for one in ready.mechanisms.values()):
             charge = statement_charge(request, ready.mechanisms, compiled, ready.price)
         if charge is not None and (recorded := ledger.repeat(charge)):
-            return _table(above, released_json.from_json(recorded), charge, repeated=True)
+            relations = _from_record(recorded, ready)
+            return _table(above, relations, charge, repeated=True, intervals=intervals)
         prepared = {asked: one.prepare() for asked, one in ready.mechanisms.items()}
         check_constants(
             compiled.queries, ready.snapshot, engine.dialect, request.sql, compiled.kept
@@ -161,13 +162,45 @@ def release_table(
         if ticket is not None:
             ledger.fail(ticket, outcome.code)
         raise outcome
-    relations = [
-        ready.relation(one, groups.rows[one.name], [outcome[asked] for asked in one.asked])
-        for one in compiled.statement.aggregations
+    relations = _relations(ready, outcome)
+    if charge is not None and ticket is not None:
+        ledger.settle(ticket, _to_record(outcome, relations, ready, charge))
+    return _table(above, relations, charge, intervals=intervals)
+
+
+def _relations(ready: Ready, numbers: Mapping[Asked, Sequence[Noisy]]) -> list[ReleasedRelation]:
+    return [
+        ready.relation(one, ready.groups.rows[one.name], [numbers[asked] for asked in one.asked])
+        for one in ready.compiled.statement.aggregations
     ]
-    if ticket is not None:
-        ledger.settle(ticket, released_json.to_json(relations))
-    return _table(above, relations, charge)
+
+
+def _to_record(
+    numbers: Mapping[Asked, Sequence[Noisy]],
+    relations: Sequence[ReleasedRelation],
+    ready: Ready,
+    charge: Charge,
+) -> str:
+    """What the ledger keeps; of one count what ``release`` keeps, so that either repeats both."""
+    from sqlrs.engines import released_json
+
+    asked = ready.compiled.one_count
+    if asked is None:
+        return released_json.to_json(relations)
+    (noisy,) = numbers[asked]
+    name = ready.mechanisms[asked].name
+    answer = Answer(noisy.value, charge.epsilon, name, noisy.error_bars, clipping=noisy.clipping)
+    return answer.to_json()
+
+
+def _from_record(recorded: str, ready: Ready) -> Sequence[ReleasedRelation]:
+    from sqlrs.engines import released_json
+
+    asked = ready.compiled.one_count
+    if asked is None:
+        return released_json.from_json(recorded)
+    answer = Answer.from_json(recorded)
+    return _relations(ready, {asked: [Noisy(answer.value, answer.error_bars, answer.clipping)]})
 
 
 def describe_table(
@@ -187,6 +220,7 @@ def _table(
     charge: Charge | None,
     *,
     repeated: bool = False,
+    intervals: bool = False,
 ) -> TableAnswer:
     """What stands above the released relations, which touches no private row."""
     from sqlrs.table_answer import TableAnswer
@@ -203,7 +237,8 @@ def _table(
             "same epsilon are answered from the record, free of charge",
         ) from None
     if charge is None:
-        return TableAnswer(result.columns, result.rows, Decimal(0), EXACT)
+        exact = TableAnswer(result.columns, result.rows, Decimal(0), EXACT)
+        return replace(exact, intervals=intervals)
     clippings = tuple(cut for one in relations for cut in one.clippings if cut is not None)
     return TableAnswer(
         result.columns,
@@ -214,6 +249,7 @@ def _table(
         notes=unit_notes(charge.unit, clippings),
         protects=charge.unit,
         clippings=clippings,
+        intervals=intervals,
     )
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from uuid import UUID
 
 from sqlrs.answer import Clipping
+from sqlrs.compiler.bars import HIGH, LOW
 from sqlrs.errors import UsageError
 from sqlrs.units import ROW
 
@@ -30,6 +31,7 @@ class TableAnswer:
     before, so the rows come from recorded numbers, free of charge and without fresh noise.
     ``notes``: what a reader should know, such as rows that are in no group. ``protects``: one row,
     or all rows of one unit, by its name; ``clippings`` then has one for each noisy aggregate.
+    ``intervals``: error bars were asked for; they are columns behind those of their numbers.
     """
 
     columns: tuple[tuple[str, str], ...]
@@ -40,6 +42,7 @@ class TableAnswer:
     notes: tuple[str, ...] = ()
     protects: str = ROW
     clippings: tuple[Clipping, ...] = ()
+    intervals: bool = False
 
     def __iter__(self) -> Iterator[tuple[object, ...]]:
         return iter(self.rows)
@@ -55,6 +58,19 @@ class TableAnswer:
     def names(self) -> tuple[str, ...]:
         """The names of the columns."""
         return tuple(name for name, _ in self.columns)
+
+    @property
+    def error_bars(self) -> tuple[tuple[tuple[object, object], ...], ...] | None:
+        """For each row the low and the high end of each aggregate; None if not asked for."""
+        if not self.intervals:
+            return None
+        names = self.names
+        found = [
+            place
+            for place, name in enumerate(names)
+            if names[place + 1 : place + 3] == (f"{name}{LOW}", f"{name}{HIGH}")
+        ]
+        return tuple(tuple((row[i + 1], row[i + 2]) for i in found) for row in self.rows)
 
     def to_pandas(self) -> Any:
         """The rows as a pandas.DataFrame."""
@@ -78,12 +94,15 @@ class TableAnswer:
 
     def to_json(self) -> str:
         """The answer as JSON; decimals, dates and their like are texts."""
+        bars = self.error_bars
         return json.dumps(
             {
                 "columns": list(self.names),
                 "rows": [[_for_json(value) for value in row] for row in self.rows],
                 "epsilon": f"{self.epsilon:f}",
                 "mechanism": self.mechanism,
+                "error_bars": bars
+                and [[[_for_json(end) for end in both] for both in row] for row in bars],
                 "repeated": self.repeated,
                 "notes": list(self.notes),
                 "protects": self.protects,

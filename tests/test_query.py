@@ -168,6 +168,64 @@ def test_one_charge_and_what_stands_above_is_free() -> None:
         assert len(ledger.history()) == 1
 
 
+_ONE_COUNT = [
+    "SELECT count(*) FROM customer",
+    "SELECT count(DISTINCT o_cust) FROM orders WHERE o_total > 5",
+    "SELECT count(*) FROM orders a JOIN orders b ON a.o_cust = b.o_cust",
+]
+
+
+@pytest.mark.parametrize("bars", [None, "0.25"])
+@pytest.mark.parametrize("sql", _ONE_COUNT)
+def test_a_count_and_the_same_as_a_statement_are_one_release(sql: str, bars: str | None) -> None:
+    for statement_first in (False, True):
+        ledger = sqlrs.MemoryLedger()
+        with sqlrs.connect(_copy(), public=["region", "nation"], ledger=ledger) as fresh:
+            if statement_first:
+                table = fresh.query(sql, 1, error_bars=bars)
+                answer = fresh.count(sql, 1, error_bars=bars)
+            else:
+                answer = fresh.count(sql, 1, error_bars=bars)
+                table = fresh.query(f"{sql} ORDER BY 1", 1, error_bars=bars)
+            assert (table.repeated, answer.repeated) == (not statement_first, statement_first)
+            (charged,) = ledger.history()
+            ends = () if answer.error_bars is None else (answer.error_bars.low,)
+            assert table.rows[0][: 1 + len(ends)] == (answer.value, *ends)
+            told = answer.error_bars and (((answer.error_bars.low, answer.error_bars.high),),)
+            assert table.error_bars == told
+            assert table.epsilon == answer.epsilon == charged.charge.epsilon
+
+
+def test_what_is_no_such_count_is_another_release() -> None:
+    ledger = sqlrs.MemoryLedger()
+    with sqlrs.connect(_copy(), public=["region", "nation"], ledger=ledger) as fresh:
+        fresh.count("SELECT count(*) FROM orders", 1)
+        others = [
+            "SELECT count(*), count(*) FILTER (WHERE o_total > 5) FROM orders",
+            "SELECT o_status, count(*) FROM orders WHERE o_status IN ('A', 'B') GROUP BY o_status",
+            "SELECT sum(least(greatest(o_id, 0), 1)) FROM orders",
+            "SELECT sum(3) FROM orders",
+            "SELECT count(*) FROM (SELECT o_id FROM orders UNION ALL SELECT o_id FROM orders) AS t",
+        ]
+        for sql in others:
+            assert not fresh.query(sql, 1).repeated, sql
+        # Another price is another release.
+        assert not fresh.query("SELECT count(*) FROM orders", 2).repeated
+
+
+def test_neighbours_are_named_where_the_data_is_opened() -> None:
+    sql = "SELECT c_segment, count(*) FROM customer GROUP BY 1"
+    with (
+        sqlrs.connect(_copy(), neighbours="add-remove") as fewer,
+        sqlrs.connect(_copy()) as strict,
+    ):
+        assert (fewer.settings.neighbours, strict.settings.neighbours) == ("add-remove", "strict")
+        assert "standard error 1.41" in fewer.query(sql, 1).mechanism
+        assert "standard error 2.83" in strict.query(sql, 1).mechanism
+    with pytest.raises(sqlrs.UsageError):
+        sqlrs.connect(_copy(), neighbours="any")
+
+
 class _LastLook(sqlrs.MemoryLedger):
     """A ledger after whose record the data engine is of no use any more."""
 

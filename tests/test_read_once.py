@@ -351,6 +351,38 @@ def test_a_count_that_is_a_statement_is_compiled_once(graph: sqlrs.Database) -> 
     assert recent.of(request, graph.catalog, graph.settings) is first
 
 
+def test_what_is_kept_does_not_tell_how_much_others_ask(graph: sqlrs.Database) -> None:
+    recent = RecentStatements()
+    request = Request(sql="SELECT count(*) FROM edge", epsilon=1, analyst="a")
+    first = recent.count(request, graph.catalog, graph.settings)
+    for number in range(70):
+        other = Request(f"SELECT count(*) FROM edge WHERE src > {number}", 1, analyst="b")
+        recent.count(other, graph.catalog, graph.settings)
+    assert recent.count(request, graph.catalog, graph.settings) is first
+    # One's own texts are as few as before, and there are not always more analysts.
+    kept = recent.count(other, graph.catalog, graph.settings)
+    for number in range(70):
+        another = replace(request, sql=f"SELECT count(*) FROM edge WHERE src > {number}")
+        recent.count(another, graph.catalog, graph.settings)
+        if number > 60:
+            recent.count(replace(request, analyst=f"c{number}"), graph.catalog, graph.settings)
+    assert recent.count(request, graph.catalog, graph.settings) is not first
+    assert recent.count(other, graph.catalog, graph.settings) is kept
+    for number in range(70):
+        recent.count(replace(request, analyst=f"c{number}"), graph.catalog, graph.settings)
+    assert recent.count(other, graph.catalog, graph.settings) is not kept
+
+
+def test_long_texts_are_kept_while_they_are_few(graph: sqlrs.Database) -> None:
+    recent = RecentStatements()
+    long = " " * 9_000
+    requests = [Request(f"SELECT count(*) FROM edge WHERE src > {i}{long}", 1) for i in range(9)]
+    found = [recent.count(one, graph.catalog, graph.settings) for one in requests]
+    again = [recent.count(one, graph.catalog, graph.settings) for one in reversed(requests)]
+    kept = [one is other for one, other in zip(found, reversed(again), strict=True)]
+    assert kept == [False, False, *[True] * 7]
+
+
 def test_a_kept_count_is_refused_where_the_owner_refuses_it(graph: sqlrs.Database) -> None:
     recent = RecentStatements()
     request = Request(sql="SELECT count(*) FROM edge", epsilon=1)

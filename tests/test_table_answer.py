@@ -88,6 +88,23 @@ def test_json_has_a_form_for_every_value() -> None:
     assert record["columns"] == [f"c{i}" for i in range(7)]
 
 
+def test_json_has_the_ends_of_each_aggregate() -> None:
+    kinds = ["ward", "n", "n_low", "n_high", "mean", "mean_low", "mean_high"]
+    answer = replace(
+        ANSWER,
+        columns=tuple((name, "BIGINT") for name in kinds),
+        rows=(("a", 5, 3, 7, Decimal("1.5"), None, Decimal(2)), ("b", 6, 4, 8, None, None, None)),
+    )
+    assert answer.error_bars is None and json.loads(answer.to_json())["error_bars"] is None
+    shown = replace(answer, intervals=True)
+    assert shown.error_bars == (((3, 7), (None, Decimal(2))), ((4, 8), (None, None)))
+    assert json.loads(shown.to_json())["error_bars"] == [
+        [[3, 7], [None, "2"]],
+        [[4, 8], [None, None]],
+    ]
+    assert json.loads(replace(shown, rows=()).to_json())["error_bars"] == []
+
+
 def test_pandas_takes_the_rows() -> None:
     pandas = pytest.importorskip("pandas")
     frame = ANSWER.to_pandas()

@@ -253,6 +253,11 @@ def subtract(left: Decimal, right: Decimal) -> Decimal:
     return _plain(_EXACT.subtract(left, right))
 
 
+def times(price: Decimal, number: int) -> Decimal:
+    """So many times the price, exactly, without trailing zeros."""
+    return _plain(_EXACT.multiply(price, Decimal(number)))
+
+
 def exhausted(whose: str, asked: Decimal, left: Decimal, more: str) -> BudgetExhausted:
     """The refusal, from public numbers only; ``more`` says how there could be more."""
     return BudgetExhausted(

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, func, select
 
-from sqlrs.ledger.base import RELEASED, RESERVED, Kind, add
+from sqlrs.ledger.base import RELEASED, RESERVED, Kind, add, times
 from sqlrs.ledger.ledger_tables import RELEASES
 
 FAILED = "failed"
@@ -50,16 +50,16 @@ def activities(connection: Connection, kind: Kind, now: datetime, days: int) -> 
     last = connection.execute(select(name, func.max(RELEASES.c.at)).group_by(name)).all()
     found = {row[0]: Activity(last=row[1]) for row in last}
     recent = RELEASES.c.at >= now - timedelta(days=days)
-    rows = connection.execute(
-        select(name, RELEASES.c.epsilon, RELEASES.c.outcome, recent.label("recent")).where(
-            recent | (RELEASES.c.outcome == RESERVED)
-        )
-    )
-    for row in rows:
-        one = found[row.name]
+    is_open = RELEASES.c.outcome == RESERVED
+    # Prices are few and lines are many: these are counted where they are. Sums of texts, which
+    # prices are in SQLite, would be floating point there.
+    kinds = (name, RELEASES.c.epsilon, is_open.label("open"), recent.label("recent"))
+    counted = select(*kinds, func.count().label("lines")).where(recent | is_open).group_by(*kinds)
+    for row in connection.execute(counted):
+        one, spent = found[row.name], times(row.epsilon, row.lines)
         found[row.name] = Activity(
-            add(one.reserved, row.epsilon) if row.outcome == RESERVED else one.reserved,
-            add(one.lately, row.epsilon) if row.recent else one.lately,
+            add(one.reserved, spent) if row.open else one.reserved,
+            add(one.lately, spent) if row.recent else one.lately,
             one.last,
         )
     return found

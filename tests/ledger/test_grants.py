@@ -265,6 +265,14 @@ def test_the_journal_by_what_is_wanted(store: StoreLedger) -> None:
     assert open_ticket == 3
 
 
+def test_what_was_spent_lately_is_exact(store: StoreLedger) -> None:
+    granted(store)
+    for price in ("0.1", "0.000001000000000000003", "0.1", "0.1", "0.000001000000000000003"):
+        store.fail(store.reserve(charge(price)), "interrupted")
+    used = store.activity(Kind.ANALYST, 30)["ada"]
+    assert (used.reserved, used.lately) == (Decimal(0), Decimal("0.300002000000000000006"))
+
+
 def test_csv_holds_no_json(store: StoreLedger) -> None:
     store.grant(dataset="graph", epsilon=9)
     store.grant(analyst="ada", epsilon=9)
