@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from decimal import Decimal
+from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
@@ -73,7 +74,7 @@ def release(
             settings=settings,
             progress=progress,
         )
-        return _one_number(table, chosen)
+        return one_number(table, chosen.coverage)
     if isinstance(compiled, Contradiction):
         return _exact(0, chosen)
     residuals = compiled.residuals
@@ -140,7 +141,7 @@ def release_table(
         if any(sum(one.prices) for one in ready.mechanisms.values()):
             charge = statement_charge(request, ready.mechanisms, compiled, ready.price)
         if charge is not None and (recorded := ledger.repeat(charge)):
-            return _table(above, released_json.from_json(recorded), charge, repeated=True)
+            return table_of(above, released_json.from_json(recorded), charge, repeated=True)
         prepared = {asked: one.prepare() for asked, one in ready.mechanisms.items()}
         check_constants(
             compiled.queries, ready.snapshot, engine.dialect, request.sql, compiled.kept
@@ -167,7 +168,7 @@ def release_table(
     ]
     if ticket is not None:
         ledger.settle(ticket, released_json.to_json(relations))
-    return _table(above, relations, charge)
+    return table_of(above, relations, charge)
 
 
 def describe_table(
@@ -181,7 +182,7 @@ def describe_table(
         return ready.above.columns
 
 
-def _table(
+def table_of(
     above: AfterRelease,
     relations: Sequence[ReleasedRelation],
     charge: Charge | None,
@@ -244,13 +245,13 @@ def _noisy_table(
     return guarded(work)
 
 
-def _one_number(table: TableAnswer, mechanism: Mechanism) -> Answer:
-    """The count that is the only one in a table."""
+def one_number(table: TableAnswer, coverage: Fraction | None) -> Answer:
+    """The count that is the only one in a table, with its ends where there is a coverage."""
     ((value, *ends),) = table.rows
     bars = None
-    if mechanism.coverage is not None:
+    if coverage is not None:
         low, high = ends
-        bars = Interval(int(str(low)), int(str(high)), mechanism.coverage)
+        bars = Interval(int(str(low)), int(str(high)), coverage)
     clipping = table.clippings[0] if len(table.clippings) == 1 else None
     return Answer(
         int(str(value)),
