@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from functools import reduce
 from typing import TYPE_CHECKING
@@ -37,8 +37,16 @@ def statement_charge(
     price: Decimal,
 ) -> Charge:
     """The charge of a statement, one for all of its numbers."""
+    described = [one.describe() for one in mechanisms.values()]
+    return described_charge(request, described, compiled, price)
+
+
+def described_charge(
+    request: Request, lines: Iterable[str], compiled: CompiledStatement, price: Decimal
+) -> Charge:
+    """The same for mechanisms that are described already."""
     units = dict.fromkeys(unit for query in compiled.queries for unit in query.large_units)
-    described = dict.fromkeys(one.describe() for one in mechanisms.values())
+    described = dict.fromkeys(lines)
     return Charge(
         analyst=request.analyst,
         dataset=request.dataset,

@@ -25,7 +25,7 @@ from sqlrs.inputs.said_values import SaidBounds, SaidDomain, said_bounds_of, sai
 from sqlrs.inputs.signatures import Signature, signatures
 from sqlrs.ledger import Ledger, MemoryLedger
 from sqlrs.measuring.work import Progress
-from sqlrs.mechanisms import DEFAULT
+from sqlrs.mechanisms import CLIPPED, DEFAULT
 from sqlrs.release import release, release_table
 from sqlrs.settings import Number, Request, Settings, Wish
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from sqlrs.owner.statements import Statement
     from sqlrs.prices import Prices
     from sqlrs.table_answer import TableAnswer
-    from sqlrs.wished_release import WishDesk
+    from sqlrs.wished_steps import WishDesk
 
 _LEDGER_STEPS = ("repeat", "reserve", "settle", "fail", "remaining")
 
@@ -217,11 +217,11 @@ class Database:
         sql, epsilon = self._asked(sql, epsilon)
         wish = wish_of(epsilon, error, max_epsilon)
         if wish is not None and (
-            mechanism != DEFAULT or shape is not None or error_bars is not None
+            mechanism not in (DEFAULT, CLIPPED) or shape is not None or error_bars is not None
         ):
             raise UsageError(
                 "with a wished error the mechanism, the shape and the error bars follow from it",
-                hint="leave them out",
+                hint="leave them out; clipped alone may be named",
             )
         request = Request(
             sql=sql,
@@ -260,8 +260,7 @@ class Database:
         """The private answer of a statement: groups, sums, several aggregates, as a table.
 
         Charged once, whatever stands around its aggregates: HAVING, ORDER BY, LIMIT, arithmetic.
-        ``error`` and ``max_epsilon`` as for ``count``: for one count or sum, grouped or not, whose
-        noise has a public width.
+        ``error`` and ``max_epsilon`` as for ``count``: for one count or sum, grouped or not.
         """
         self._require_rows()
         sql, epsilon = self._asked(sql, epsilon)
@@ -342,7 +341,7 @@ class Database:
         return clause.sql, clause.epsilon
 
     def _desk(self, progress: Progress | None) -> WishDesk:
-        from sqlrs.wished_release import WishDesk
+        from sqlrs.wished_steps import WishDesk
 
         return WishDesk(
             self.engine, self.catalog, self.ledger, self.settings, _checked_progress(progress)

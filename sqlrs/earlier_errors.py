@@ -24,7 +24,7 @@ from sqlrs.ledger.overview import Wanted
 from sqlrs.noise import PolyLaplace
 from sqlrs.noise.error_bars import DEFAULT_COVERAGE
 from sqlrs.noise.published_scale import SHAPES, law_quantile, published_scale
-from sqlrs.wished_release import index_of
+from sqlrs.wished_steps import index_of
 
 # Written by the laws' own describe(); what is read is believed only if it is written the same.
 _LAW = re.compile(r"polylaplace noise of shape (\d{1,2}), epsilon ([\d.E-]{1,64}): ")
@@ -96,7 +96,7 @@ def _released(line: JournalLine) -> Iterator[tuple[PolyLaplace, int]]:
             scale = published_scale(step * SHAPES[-1] + price)
             if line.charge.mechanism.startswith(scale.describe()):
                 index, shape = index_of(line.answer or ""), SHAPES[0]
-                yield scale.laws[shape], scale.half_width(index, shape)
+                yield scale.of_number(shape), scale.half_width(index, shape)
         elif (law := _law(line.charge.mechanism)) is not None:
             bars = Answer.from_json(line.answer or "").error_bars
             if bars is not None and bars.coverage == DEFAULT_COVERAGE:

@@ -7,21 +7,16 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
-from sqlrs.before_charge import dry_run
+from sqlrs.before_charge import Ready, dry_run
 from sqlrs.compiled import Compiled, CompiledStatement, compiled_text
 from sqlrs.compiler.simplify import Contradiction
 from sqlrs.errors import QueryRefused
-from sqlrs.noise import Laplace
-from sqlrs.noise.error_bars import DEFAULT_COVERAGE
+from sqlrs.mechanisms.wished_vector import WishedCut, WishedVector
 from sqlrs.noise.published_scale import SHAPES, PublishedScale, published_scale
 from sqlrs.settings import Request, Wish
-from sqlrs.wished_release import (
-    WishDesk,
-    index_of,
-    least_price,
-    public_sensitivity,
-    scale_charge,
-)
+from sqlrs.wished_release import public_sensitivity, scale_charge
+from sqlrs.wished_steps import WishDesk, index_of
+from sqlrs.wished_table import PublicWidth, look_charge, way_of
 
 _SHOWN = (Decimal("0.01"), Decimal("0.1"), Decimal(1))
 
@@ -65,24 +60,24 @@ def prices_of(request: Request, wish: Wish, desk: WishDesk, *, wished: bool) -> 
         return Prices("exact and free: no private row takes part", Decimal(0), Fraction(0))
     fixed = public_sensitivity(request, compiled, desk)
     if fixed is not None:
-        return _of_public(fixed, 1, wish, wished)
+        return _of_public(PublicWidth(fixed, Fraction(1)), wish, wished)
     return _of_private(request, compiled, wish, desk, wished)
 
 
-def _of_public(moved: Fraction, unit: Fraction | int, wish: Wish, wished: bool) -> Prices:
-    """Laplace noise of a public width; ``unit``: what one whole number of the answer is worth."""
-    found = least_price(moved, wish.half_width / unit, wish.maximum) if wished else None
+def _of_public(width: PublicWidth, wish: Wish, wished: bool) -> Prices:
+    """Laplace noise of a public width."""
+    found = width.least(wish) if wished else None
     prices = [wish.maximum] if wished else [one for one in _SHOWN if one < wish.maximum]
     prices = sorted({*prices, wish.maximum, *([found] if found is not None else [])})
-    miss = 1 - DEFAULT_COVERAGE
-    widths = tuple(Width(one, float(Laplace(one).half_width(moved, miss) * unit)) for one in prices)
+    widths = tuple(Width(one, float(width.half_width(one))) for one in prices)
+    moved = width.moved * width.unit
     said = (
-        f"laplace noise of a public width: one change moves the answer by {float(moved * unit):g} "
-        "at most, by the query and public tables alone"
+        f"laplace noise of a public width: one change moves the answer by {float(moved):g} at "
+        "most, by the query and public tables alone"
     )
     if wished:
         said += f"\n{_verdict(wish, found)}"
-    return Prices(f"{said}\nhalf the 95 % interval", found, moved * unit, widths)
+    return Prices(f"{said}\nhalf the 95 % interval", found, moved, widths)
 
 
 def _of_private(
@@ -123,7 +118,7 @@ def _of_statement(request: Request, wish: Wish, desk: WishDesk, wished: bool) ->
     with dry_run(request, desk.engine, desk.catalog, desk.settings) as ready:
         ready.above.database.close()
         try:
-            moved, unit = desk.public_movement(ready)
+            way = way_of(request, wish, desk, ready)
         except QueryRefused as refused:
             described: Sequence[str] = [one.describe() for one in ready.mechanisms.values()]
             return Prices(
@@ -134,11 +129,42 @@ def _of_statement(request: Request, wish: Wish, desk: WishDesk, wished: bool) ->
                     ]
                 )
             )
-    return (
-        _of_public(moved, unit, wish, wished)
-        if moved
-        else Prices("exact and free: no private row takes part", Decimal(0), Fraction(0))
-    )
+        if isinstance(way, WishedVector):
+            return _of_two_steps(request, wish, desk, wished, way, ready)
+    if way is None or not way.moved:
+        return Prices("exact and free: no private row takes part", Decimal(0), Fraction(0))
+    return _of_public(way, wish, wished)
+
+
+def _of_two_steps(
+    request: Request, wish: Wish, desk: WishDesk, wished: bool, vector: WishedVector, ready: Ready
+) -> Prices:
+    """A threshold or a scale makes the width public; known if an earlier question released it."""
+    cuts = isinstance(vector, WishedCut)
+    what = "threshold" if cuts else "sensitivity"
+    asked = f"with --error and --max-epsilon {wish.maximum:f}"
+    recorded = desk.ledger.repeat(look_charge(request, vector, ready))
+    if recorded is None:
+        told = "the choice of a threshold" if cuts else "an estimate of its scale"
+        said = (
+            f"noise in proportion to a private {what}; {asked} {told} costs epsilon "
+            f"{vector.look:f}, and the answer one of the prices below\n"
+            f"half the 95 % interval, as a multiple of the {what}"
+        )
+        return Prices(said, None, None, _widths(vector, None), vector.look)
+    index = index_of(recorded)
+    ((unit,),) = [{asked[1].unit for asked, one in ready.mechanisms.items() if sum(one.prices)}]
+    best = vector.least(index, wish.half_width / unit) if wished else None
+    found = None if best is None else best.epsilon
+    said = f"an earlier question released the {what}, which is not charged again {asked}"
+    if wished:
+        said += f"\n{_verdict(wish, found)}"
+    widths = _widths(vector, index)
+    return Prices(f"{said}\nhalf the 95 % interval", found, None, widths, Decimal(0), index)
+
+
+def _widths(vector: WishedVector, index: int | None) -> tuple[Width, ...]:
+    return tuple(Width(price, half) for price, half in vector.widths(index))
 
 
 def _verdict(wish: Wish, found: Decimal | None) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from decimal import Decimal
+from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
@@ -73,7 +74,7 @@ def release(
             settings=settings,
             progress=progress,
         )
-        return _one_number(table, chosen)
+        return one_number(table, chosen.coverage)
     if isinstance(compiled, Contradiction):
         return _exact(0, chosen)
     residuals = compiled.residuals
@@ -141,7 +142,7 @@ def release_table(
             charge = statement_charge(request, ready.mechanisms, compiled, ready.price)
         if charge is not None and (recorded := ledger.repeat(charge)):
             relations = _from_record(recorded, ready)
-            return _table(above, relations, charge, repeated=True, intervals=intervals)
+            return table_of(above, relations, charge, repeated=True, intervals=intervals)
         prepared = {asked: one.prepare() for asked, one in ready.mechanisms.items()}
         check_constants(
             compiled.queries, ready.snapshot, engine.dialect, request.sql, compiled.kept
@@ -165,7 +166,7 @@ def release_table(
     relations = _relations(ready, outcome)
     if charge is not None and ticket is not None:
         ledger.settle(ticket, _to_record(outcome, relations, ready, charge))
-    return _table(above, relations, charge, intervals=intervals)
+    return table_of(above, relations, charge, intervals=intervals)
 
 
 def _relations(ready: Ready, numbers: Mapping[Asked, Sequence[Noisy]]) -> list[ReleasedRelation]:
@@ -214,7 +215,7 @@ def describe_table(
         return ready.above.columns
 
 
-def _table(
+def table_of(
     above: AfterRelease,
     relations: Sequence[ReleasedRelation],
     charge: Charge | None,
@@ -280,13 +281,13 @@ def _noisy_table(
     return guarded(work)
 
 
-def _one_number(table: TableAnswer, mechanism: Mechanism) -> Answer:
-    """The count that is the only one in a table."""
+def one_number(table: TableAnswer, coverage: Fraction | None) -> Answer:
+    """The count that is the only one in a table, with its ends where there is a coverage."""
     ((value, *ends),) = table.rows
     bars = None
-    if mechanism.coverage is not None:
+    if coverage is not None:
         low, high = ends
-        bars = Interval(int(str(low)), int(str(high)), mechanism.coverage)
+        bars = Interval(int(str(low)), int(str(high)), coverage)
     clipping = table.clippings[0] if len(table.clippings) == 1 else None
     return Answer(
         int(str(value)),

@@ -1,136 +1,67 @@
-"""Answers of a wished error: the scale first, where it is private, then the noise that it allows.
+"""Answers of a wished error: the width of the noise first, where it is private, then the noise.
 
-Both are charged before they are drawn, one after the other, so a crash between them leaves the
-scale charged and recorded, and the answer neither charged nor given. docs/proofs/wished_error.md.
+wished_steps.py holds the order of the two, docs/proofs/wished_error.md why it is private.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
-from functools import partial
-from typing import TypeVar
+from functools import cached_property, partial
 
 from sqlrs.answer import Answer, Wished
-from sqlrs.before_charge import Ready, dry_run
-from sqlrs.catalog import Catalog
+from sqlrs.before_charge import dry_run
 from sqlrs.compiled import Compiled, CompiledStatement, compiled_text
 from sqlrs.compiler.simplify import Contradiction
 from sqlrs.effort import bounded_analysis
-from sqlrs.engines.base import Engine, Opened, Snapshot
 from sqlrs.epsilon import parse_error
-from sqlrs.errors import BudgetExhausted, NotShown, QueryRefused, SqlrsError
-from sqlrs.ledger import Charge, Ledger
-from sqlrs.ledger.base import add, exhausted
+from sqlrs.ledger import Charge
+from sqlrs.ledger.base import add
 from sqlrs.measuring.drift import unchanged
-from sqlrs.measuring.measurements import Measurements
-from sqlrs.measuring.sampling import PublicTables
 from sqlrs.measuring.tried_constants import check_constants
-from sqlrs.measuring.work import Progress
-from sqlrs.mechanisms.vector_constant import ConstantVector
-from sqlrs.mechanisms.wished import (
-    LookedAt,
-    PreparedWish,
-    WishedSmooth,
-    describe_chosen,
-    least_epsilon,
-)
-from sqlrs.noise import SystemBits
+from sqlrs.mechanisms import CLIPPED
+from sqlrs.mechanisms.base import Noisy
+from sqlrs.mechanisms.wished import LookedAt, PreparedWish, WishedSmooth, describe_chosen
+from sqlrs.mechanisms.wished_vector import WishedVector
+from sqlrs.noise import RandomBits
 from sqlrs.noise.error_bars import DEFAULT_COVERAGE
 from sqlrs.noise.published_scale import SHAPES, PublishedScale, published_scale
 from sqlrs.refusals import refusal
-from sqlrs.release import Columns, guarded, release, release_table
-from sqlrs.residuals.residual import Members, Residuals
+from sqlrs.release import Columns, one_number, release, release_table
 from sqlrs.sensitivity.constant import constant_sensitivity, is_constant
 from sqlrs.sensitivity.refined import reached
-from sqlrs.settings import Request, Settings, Wish
+from sqlrs.settings import Request, Wish
 from sqlrs.table_answer import TableAnswer
+from sqlrs.wished_steps import TwoSteps, WishDesk
+from sqlrs.wished_table import PublicWidth, TableSteps, reads_private, way_of
 from sqlrs.work_bound import refuse_too_large
-
-_Outcome = TypeVar("_Outcome")
-
-
-@dataclass(frozen=True)
-class WishDesk:
-    """Where a wish is granted: the data, the ledger, and who hears of the work."""
-
-    engine: Engine
-    catalog: Catalog
-    ledger: Ledger
-    settings: Settings
-    progress: Progress | None = None
-
-    def measurements(self, snapshot: Snapshot) -> Measurements:
-        """What may be measured on an open snapshot."""
-        source = Opened(snapshot, self.engine.dialect)
-        return Measurements(source, self.settings.plan, self.settings.solver_seconds, self.progress)
-
-    def public_measurements(self, snapshot: Snapshot) -> Measurements:
-        """The same before anything is charged: not even plans look at private rows."""
-        return replace(self.measurements(snapshot), sampled=PublicTables())
-
-    def public_movement(self, ready: Ready) -> tuple[Fraction, Fraction]:
-        """How far one change moves the one noisy measure of a statement, and what 1 of it is worth.
-
-        Reads public rows alone; a statement whose noise has no public width is refused.
-        """
-        noisy = [(asked, one) for asked, one in ready.mechanisms.items() if sum(one.prices)]
-        if not noisy:
-            return Fraction(0), Fraction(1)
-        if len(noisy) > 1:
-            raise refusal(
-                "wish_unsupported",
-                "an error cannot be wished for several aggregates at once; an average is two",
-                hint="ask for one count or one sum, or give epsilon, with error bars",
-            )
-        ((asked, mechanism),) = noisy
-        if not isinstance(mechanism, ConstantVector):
-            raise self._no_public_width()
-        bounds = mechanism.prepare().fixed
-        if any(_reads_private(one.measured, one.wanted) for one in bounds):
-            raise self._no_public_width()
-        measurements = self.public_measurements(ready.snapshot)
-        moved = mechanism.moves * sum(one.measure(measurements) for one in bounds)
-        return Fraction(moved), asked[1].unit
-
-    def _no_public_width(self) -> QueryRefused:
-        if self.catalog.unit is not None:
-            return refusal(
-                "wish_unsupported",
-                "an error cannot be wished where a unit has many rows: what the threshold cuts "
-                "off has no public bound",
-                hint="give epsilon; sqlrs price says what is known of the error",
-            )
-        return refusal(
-            "wish_unsupported",
-            "the noise of this statement has a private scale, and that is estimated first for "
-            "one count alone",
-            hint="ask for one count by itself (sqlrs count, Database.count), or give epsilon, "
-            "with error bars",
-        )
 
 
 def release_wished(request: Request, wish: Wish, desk: WishDesk) -> Answer:
     """One count with an error of at most what is wished; the price of the request is not looked at.
 
-    Where the maximum does not suffice the count is not released, and of a private scale its
-    estimate alone is charged.
+    Where the maximum does not suffice the count is not released, and of a private width what was
+    told of it alone is charged.
     """
     compiled = compiled_text(request.sql, desk.catalog, desk.settings, as_rows=request.as_rows)
-    if isinstance(compiled, CompiledStatement):
-        compiled.statement.require_count()
-        epsilon = statement_epsilon(request, wish, desk)
-    elif isinstance(compiled, Contradiction) or not compiled.residuals.query.private:
+    if isinstance(compiled, CompiledStatement) or request.mechanism == CLIPPED:
+        if isinstance(compiled, CompiledStatement):
+            compiled.statement.require_count()
+        asked = replace(request, error_bars=wish.maximum)
+        table, granted = _wished_table(asked, wish, desk)
+        answer = one_number(table, DEFAULT_COVERAGE)
+        return replace(answer, wished=granted) if answer.epsilon else answer
+    if isinstance(compiled, Contradiction) or not compiled.residuals.query.private:
         # Exact, and free.
         epsilon = wish.maximum
     elif (fixed := public_sensitivity(request, compiled, desk)) is not None:
-        epsilon = _least(fixed, wish.half_width, wish)
+        width = PublicWidth(fixed, Fraction(1))
+        epsilon = _least(width, wish)
     else:
-        return _TwoSteps(request, wish, desk, compiled).answer()
+        return CountSteps(request, wish, desk, compiled).answer()
     answer = release(
         replace(request, epsilon=epsilon, error_bars=epsilon),
         engine=desk.engine,
@@ -146,7 +77,29 @@ def release_wished_table(
     request: Request, wish: Wish, desk: WishDesk, accept: Callable[[Columns], None] | None = None
 ) -> TableAnswer:
     """The groups of one count or sum, each with an error of at most what is wished."""
-    epsilon = statement_epsilon(request, wish, desk)
+    answer, granted = _wished_table(request, wish, desk, accept)
+    if not answer.epsilon:
+        return answer
+    return replace(answer, notes=(*answer.notes, granted.in_words(answer.epsilon)))
+
+
+def _wished_table(
+    request: Request, wish: Wish, desk: WishDesk, accept: Callable[[Columns], None] | None = None
+) -> tuple[TableAnswer, Wished]:
+    """The answer of a statement, and what its wish has cost."""
+    bars = None if request.error_bars is None else wish.maximum
+    highest = replace(request, epsilon=wish.maximum, error_bars=bars)
+    with ExitStack() as stack:
+        ready = stack.enter_context(dry_run(highest, desk.engine, desk.catalog, desk.settings))
+        way = way_of(request, wish, desk, ready)
+        if isinstance(way, WishedVector):
+            if accept is not None:
+                accept(ready.above.columns)
+            steps = TableSteps(request, wish, desk, ready, way, stack.pop_all())
+            return steps.answer()
+        ready.above.database.close()
+        check_constants(ready.compiled.queries, ready.snapshot, desk.engine.dialect, request.sql)
+    epsilon = wish.maximum if way is None else _least(way, wish)
     answer = release_table(
         replace(request, epsilon=epsilon, error_bars=request.error_bars and epsilon),
         engine=desk.engine,
@@ -156,19 +109,7 @@ def release_wished_table(
         progress=desk.progress,
         accept=accept,
     )
-    if not answer.epsilon:
-        return answer
-    return replace(answer, notes=(*answer.notes, _granted(wish).in_words(answer.epsilon)))
-
-
-def statement_epsilon(request: Request, wish: Wish, desk: WishDesk) -> Decimal:
-    """The least price of a statement, where its noise has a public width. Reads public rows."""
-    highest = replace(request, epsilon=wish.maximum, error_bars=None)
-    with dry_run(highest, desk.engine, desk.catalog, desk.settings) as ready:
-        ready.above.database.close()
-        check_constants(ready.compiled.queries, ready.snapshot, desk.engine.dialect, request.sql)
-        moved, unit = desk.public_movement(ready)
-    return _least(moved, wish.half_width / unit, wish) if moved else wish.maximum
+    return answer, _granted(wish)
 
 
 def public_sensitivity(request: Request, compiled: Compiled, desk: WishDesk) -> Fraction | None:
@@ -178,7 +119,7 @@ def public_sensitivity(request: Request, compiled: Compiled, desk: WishDesk) -> 
         if not is_constant(residuals):
             return None
         wanted = reached(residuals)
-    if _reads_private(residuals, wanted):
+    if reads_private(residuals, wanted):
         return None
     same = partial(compiled.same, request.sql, settings=desk.settings)
     with unchanged(residuals.query.tables, desk.engine, desk.catalog, same) as snapshot:
@@ -187,18 +128,8 @@ def public_sensitivity(request: Request, compiled: Compiled, desk: WishDesk) -> 
     return Fraction(constant_sensitivity(residuals, values))
 
 
-def _reads_private(residuals: Residuals, wanted: Iterable[Members]) -> bool:
-    private = residuals.query.private
-    return any(part.members & private for part in residuals.undecided(tuple(wanted)))
-
-
-def least_price(sensitivity: Fraction, error: Fraction, most: Decimal) -> Decimal | None:
-    """The least price of Laplace noise for a public sensitivity, None where it is above."""
-    return least_epsilon(sensitivity, error, 1 - DEFAULT_COVERAGE, most)
-
-
-def _least(sensitivity: Fraction, error: Fraction, wish: Wish) -> Decimal:
-    found = least_price(sensitivity, error, wish.maximum)
+def _least(width: PublicWidth, wish: Wish) -> Decimal:
+    found = width.least(wish) if width.moved else wish.maximum
     if found is None:
         raise refusal(
             "wish_not_met",
@@ -213,135 +144,84 @@ def _granted(wish: Wish, looked: Decimal | None = None) -> Wished:
 
 
 @dataclass(frozen=True)
-class _TwoSteps:
-    """A count whose scale is private: first the scale is charged and told, then the count."""
+class CountSteps(TwoSteps[LookedAt, int, Noisy, Answer]):
+    """A count over joins whose scale is private: first the scale is told, then the count."""
 
     request: Request
     wish: Wish
     desk: WishDesk
     compiled: Compiled
+    told = "the estimate of the scale"
 
     @property
     def _scale(self) -> PublishedScale:
         return published_scale(self.wish.maximum)
 
-    def answer(self) -> Answer:
+    @cached_property
+    def _prepared(self) -> PreparedWish:
+        """Too much work is refused here."""
         residuals = self.compiled.residuals
         prepared = WishedSmooth(self._scale).prepare(residuals)
         refuse_too_large(residuals, prepared.smooth.wanted, self.desk.settings.sizes)
-        look = scale_charge(self.request, self.compiled, self._scale)
-        ledger = self.desk.ledger
-        if recorded := ledger.repeat(look):
-            index = index_of(recorded)
-            shape = self._shape(index, Decimal(0))
-            charge = self._charge(index, shape)
-            if answered := ledger.repeat(charge):
-                return replace(Answer.from_json(answered), repeated=True)
-            ticket, looked = self._measured(prepared, charge)
-            return self._noisy(looked, index, shape, ticket, charge, Decimal(0))
-        left = ledger.remaining(look.analyst, look.dataset)
-        if left is not None and left < self.wish.maximum:
-            # What the second step costs is not known yet; who has less may be left with nothing.
-            raise exhausted(
-                "the analyst or the dataset",
-                self.wish.maximum,
-                left,
-                "allow less with --max-epsilon",
-            )
-        ticket, looked = self._measured(prepared, look)
-        index = self._drawn(lambda: looked.publish(SystemBits()), ticket)
-        ledger.settle(ticket, json.dumps([{"scale": index}]))
-        shape = self._shape(index, look.epsilon)
-        charge = self._charge(index, shape)
-        try:
-            ticket = ledger.reserve(charge)
-        except BudgetExhausted as problem:
-            # Somebody else was quicker; only the second step is refused as if nothing was charged.
-            told = f"epsilon {look.epsilon:f} was charged for the estimate of the scale"
-            raise BudgetExhausted(
-                f"{problem.message}; {told}", hint=problem.hint, code=problem.code
-            ) from None
-        return self._noisy(looked, index, shape, ticket, charge, look.epsilon)
+        return prepared
 
-    def _shape(self, index: int, charged: Decimal) -> int:
-        """The cheapest noise that will do; what is told of the scale is released already."""
-        shape = self._scale.least_shape(index, self.wish.half_width)
-        if shape is not None:
-            return shape
-        least = self._scale.half_width(index, SHAPES[-1])
-        said = (
-            f"an error of at most {self.wish.error} needs more than epsilon "
-            f"{self.wish.maximum:f}; by the estimate of the scale it would be {least} then"
-        )
-        hint = (
-            "wish a larger error: with the same maximum the estimate is not charged again; "
-            "another maximum needs an estimate of its own"
-        )
-        if charged:
-            told = f"{said}; epsilon {charged:f} was charged for it"
-            raise NotShown(told, hint=hint, code="wish_not_met")
-        raise refusal("wish_not_met", f"{said}; nothing was charged", hint=hint)
+    @property
+    def look(self) -> Charge:
+        """The charge of the estimate."""
+        self._prepared  # noqa: B018 - what is too much work is refused before anything is charged
+        return scale_charge(self.request, self.compiled, self._scale)
 
-    def _charge(self, index: int, shape: int) -> Charge:
-        law = self._scale.laws[shape]
+    def chosen(self, index: int) -> int | None:
+        """The shape of the cheapest noise that will do."""
+        return self._scale.least_shape(index, self.wish.half_width)
+
+    def least_error(self, index: int) -> str:
+        """That of the largest shape."""
+        return str(self._scale.half_width(index, SHAPES[-1]))
+
+    def charge(self, index: int, chosen: int) -> Charge:
+        """The charge of the count."""
+        law = self._scale.of_number(chosen)
         return _charge_of(self.request, self.compiled, describe_chosen(law, index), law.epsilon)
 
-    def _measured(self, prepared: PreparedWish, charge: Charge) -> tuple[int, LookedAt]:
-        """Charge, then read; the snapshot ends before anything is drawn."""
+    @contextmanager
+    def reading(self) -> Iterator[Callable[[], LookedAt]]:
+        """The schema is compared and constants are tried; then the count and T_E are read."""
         compiled, desk, sql = self.compiled, self.desk, self.request.sql
         same = partial(compiled.same, sql, settings=desk.settings)
         query = compiled.residuals.query
-        with ExitStack() as stack:
-            snapshot = stack.enter_context(unchanged(query.tables, desk.engine, desk.catalog, same))
+        with unchanged(query.tables, desk.engine, desk.catalog, same) as snapshot:
             check_constants([query], snapshot, desk.engine.dialect, sql)
-            ticket = desk.ledger.reserve(charge)
-            end, measurements = stack.pop_all(), desk.measurements(snapshot)
+            yield lambda: self._prepared.measure(desk.measurements(snapshot))
 
-            def work() -> LookedAt:
-                with end:
-                    return prepared.measure(measurements)
+    def publish(self, looked: LookedAt, bits: RandomBits) -> int:
+        """The estimate of the scale."""
+        return looked.publish(bits)
 
-            looked = self._drawn(work, ticket)
-        return ticket, looked
+    def noisy(self, looked: LookedAt, index: int, chosen: int, bits: RandomBits) -> Noisy:
+        """The count."""
+        return looked.noisy(index, chosen, bits)
 
-    def _noisy(
-        self,
-        looked: LookedAt,
-        index: int,
-        shape: int,
-        ticket: int,
-        charge: Charge,
-        paid: Decimal,
-    ) -> Answer:
-        noisy = self._drawn(lambda: looked.noisy(index, shape, SystemBits()), ticket)
-        answer = Answer(
+    def recorded(self, noisy: Noisy, chosen: int, charge: Charge, paid: Decimal) -> str:
+        """The answer itself."""
+        return Answer(
             noisy.value,
             add(charge.epsilon, paid),
-            self._scale.laws[shape].name,
+            self._scale.laws[chosen].name,
             noisy.error_bars,
             wished=_granted(self.wish, paid),
-        )
-        self.desk.ledger.settle(ticket, answer.to_json())
-        return answer
+        ).to_json()
 
-    def _drawn(self, work: Callable[[], _Outcome], ticket: int) -> _Outcome:
-        """What the work gives; if it fails that is recorded, and the one error is raised."""
-        outcome = guarded(work)
-        if isinstance(outcome, SqlrsError):
-            self.desk.ledger.fail(ticket, outcome.code)
-            raise outcome
-        return outcome
+    def shown(
+        self, recorded: str, index: int, charge: Charge, paid: Decimal, *, repeated: bool
+    ) -> Answer:
+        """The answer, as it was recorded."""
+        return replace(Answer.from_json(recorded), repeated=repeated)
 
 
 def scale_charge(request: Request, compiled: Compiled, scale: PublishedScale) -> Charge:
     """What the estimate of a query's scale costs."""
     return _charge_of(request, compiled, scale.describe(), scale.epsilon)
-
-
-def index_of(recorded: str) -> int:
-    """The estimate of a scale that was released before."""
-    ((index),) = (int(one["scale"]) for one in json.loads(recorded))
-    return index
 
 
 def _charge_of(request: Request, compiled: Compiled, mechanism: str, epsilon: Decimal) -> Charge:

@@ -21,7 +21,7 @@ from sqlrs.noise import PolyLaplace
 from sqlrs.noise.published_scale import SHAPES, published_scale
 from sqlrs.quoting import quote
 from sqlrs.settings import Request
-from sqlrs.wished_release import index_of
+from sqlrs.wished_steps import index_of
 
 JOIN = "SELECT count(*) FROM edge a JOIN edge b ON a.dst = b.src"
 THEN = datetime(2024, 1, 1, tzinfo=UTC)

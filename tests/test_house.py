@@ -43,6 +43,8 @@ ORDER = [
     ("ledger",),
     ("charges", "before_charge"),
     ("release",),
+    ("wished_steps",),
+    ("wished_table",),
     ("wished_release",),
     ("prices", "earlier_errors"),
     ("owner",),

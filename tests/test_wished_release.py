@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -180,15 +181,145 @@ def test_groups_of_a_public_width(db: sqlrs.Database, ledger: Mortal) -> None:
     assert "was wished" in table.notes[-1]
     for several, why in {
         "SELECT src, count(*), count(DISTINCT dst) FROM edge GROUP BY src": "several aggregates",
-        "SELECT a.src, count(*) FROM edge a JOIN edge b ON a.dst = b.src GROUP BY a.src": (
-            "one count by itself"
-        ),
+        "SELECT avg(src) FROM edge WHERE src BETWEEN 0 AND 9": "an average is two",
     }.items():
         with pytest.raises(QueryRefused) as refused:
             db.query(several, error=30, max_epsilon=1)
         assert refused.value.code == "wish_unsupported" and why in str(refused.value)
         assert "noise" in str(db.price(several))
     assert len(ledger.steps) == 2
+
+
+# What is told first, the price of that, and of the cheapest answer that there is.
+BY_PLACE = "SELECT {} FROM visit{}"
+IN_TWO_STEPS = {
+    "count of a unit": (BY_PLACE.format("count(*) AS n", ""), "0.3", "0.0001"),
+    "sum of a unit": (BY_PLACE.format("sum(cost) AS n", ""), "0.3", "0.0001"),
+    "groups of a unit": (BY_PLACE.format("ward, count(*) AS n", " GROUP BY ward"), "0.3", "0.0001"),
+    "two owners": (
+        "SELECT count(*) AS n FROM visit v JOIN visit w ON v.ward = w.ward AND v.id < w.id",
+        "0.55",
+        "0.0001",
+    ),
+    "rows by clipping": (BY_PLACE.format("sum(cost) AS n", ""), "0.3", "0.0001"),
+    "groups of a join": (
+        "SELECT v.ward, count(*) AS n FROM visit v JOIN visit w ON v.id = w.cost GROUP BY v.ward",
+        "0.08",
+        "0.0736",
+    ),
+    "sum over a join": (
+        "SELECT sum(v.cost) AS n FROM visit v JOIN visit w ON v.id = w.cost",
+        "0.08",
+        "0.0736",
+    ),
+    "outer join": (
+        "SELECT count(*) AS n FROM visit v LEFT JOIN visit w ON v.id = w.cost",
+        "0.08",
+        "0.0736",
+    ),
+}
+OF_ROWS = ("rows by clipping", "groups of a join", "sum over a join", "outer join")
+
+
+def hospital(ledger: MemoryLedger, case: str) -> sqlrs.Database:
+    connection = duckdb.connect()
+    connection.execute(
+        "CREATE TABLE person (id INT PRIMARY KEY); INSERT INTO person FROM range(30);"
+        "CREATE TABLE visit (id INT PRIMARY KEY, person INT NOT NULL, ward INT NOT NULL, "
+        "cost INT NOT NULL);"
+        "INSERT INTO visit SELECT i, i % 30, i % 2, i % 7 FROM range(90) t(i)"
+    )
+    domains, bounds = {"visit.ward": [0, 1]}, {"visit.cost": [0, 7]}
+    if case in OF_ROWS:
+        return sqlrs.connect(connection, domains=domains, bounds=bounds, ledger=ledger)
+    return sqlrs.connect(
+        connection,
+        unit="person.id",
+        owners={"visit": ["person"]},
+        domains=domains,
+        bounds=bounds,
+        ledger=ledger,
+    )
+
+
+def asked(db: sqlrs.Database, case: str, error: object, **given: Any) -> sqlrs.TableAnswer:
+    mechanism = "clipped" if case == "rows by clipping" else "fitting"
+    sql = IN_TWO_STEPS[case][0]
+    return db.query(sql, error=error, max_epsilon=1, mechanism=mechanism, **given)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("case", IN_TWO_STEPS)
+def test_statements_of_a_private_width(case: str) -> None:
+    _, look, least = IN_TWO_STEPS[case]
+    ledger = Mortal()
+    with hospital(ledger, case) as db:
+        first = asked(db, case, 10**9)
+        assert ledger.steps == ["reserve 1", "settle 1", "reserve 2", "settle 2"]
+        assert first.epsilon == ledger.spent() == Decimal(look) + Decimal(least)
+        assert f"of at most 1, {look} of it" in first.notes[-1]
+        again = asked(db, case, 10**9)
+        assert again.repeated and again.rows == first.rows and len(ledger.steps) == 4
+        # Another wish pays no threshold or scale, and the narrowest one stays in the maximum.
+        spent = ledger.spent()
+        with pytest.raises(QueryRefused, match="nothing was charged") as refused:
+            asked(db, case, "0.5")
+        tightest = float(str(refused.value).split("it would be ")[1].split(" then")[0])
+        assert ledger.spent() == spent
+        best = asked(db, case, tightest, error_bars=1)
+        assert best.epsilon == ledger.spent() - spent <= 1 - Decimal(look)
+        for *_, low, high in best.rows:
+            assert int(str(high)) - int(str(low)) <= 2 * tightest
+
+
+@pytest.mark.parametrize("case", ["groups of a unit", "two owners", "groups of a join"])
+@pytest.mark.parametrize("dies", ["settle 1", "reserve 2", "settle 2"])
+def test_a_crash_of_a_statement_never_leaves_less_charged_than_was_told(
+    case: str, dies: str
+) -> None:
+    _, look, least = IN_TWO_STEPS[case]
+    ledger = Mortal(dies)
+    with hospital(ledger, case) as db:
+        with pytest.raises(MemoryError):
+            asked(db, case, 10**9)
+        paid = Decimal(look) + (Decimal(least) if dies == "settle 2" else 0)
+        assert ledger.spent() == paid
+        told = [line.charge.epsilon for line in ledger.history() if line.answer is not None]
+        assert sum(told) <= paid
+        ledger.dies = ""
+        known = dies != "settle 1"
+        assert asked(db, case, 10**9).epsilon == Decimal(least) + (0 if known else Decimal(look))
+
+
+def test_a_wish_of_units_that_cannot_be_met_costs_the_threshold_once() -> None:
+    ledger = Mortal()
+    with hospital(ledger, "count of a unit") as db:
+        for charged, kind in (("epsilon 0.3 was charged", NotShown), ("nothing was", QueryRefused)):
+            with pytest.raises(kind, match=charged):
+                db.count("SELECT count(*) FROM visit", error="0.5", max_epsilon=1)
+            assert ledger.spent() == Decimal("0.3")
+        answer = db.count("SELECT count(*) FROM visit", error=10**6, max_epsilon=1)
+        assert answer.clipping is not None and answer.wished is not None
+        assert answer.error_bars is not None
+        assert answer.error_bars.high - answer.value <= 10**6
+        quoted = db.price("SELECT count(*) FROM visit", error=10**6)
+        assert quoted.look == 0 and quoted.epsilon == answer.epsilon
+
+
+def test_a_count_and_the_same_statement_have_records_of_their_own(db: sqlrs.Database) -> None:
+    counts, tables = [], []
+    for _ in range(2):
+        counts.append(db.count(JOIN, error=200, max_epsilon=1))
+        tables.append(db.query(JOIN, error=200, max_epsilon=1))
+    assert [one.repeated for one in counts] == [one.repeated for one in tables] == [False, True]
+    assert counts[0].value == counts[1].value and tables[0].rows == tables[1].rows
+
+
+def test_what_each_unit_has_once_has_a_public_width() -> None:
+    ledger = Mortal()
+    with hospital(ledger, "count of a unit") as db:
+        answer = db.count("SELECT count(*) FROM person", error=30, max_epsilon=1)
+        assert ledger.steps == ["reserve 1", "settle 1"]
+        assert answer.epsilon == ledger.spent() == Decimal("0.0982")
 
 
 @pytest.mark.parametrize(

@@ -44,10 +44,11 @@ _BOTH: dict[str, tuple[int, int]] = {
     "date_trunc": (2, 2),
     "make_date": (3, 3),
     "isfinite": (1, 1),
+    "age": (2, 2),
 }
 
 # Spark has no such function, or one that means something else.
-_NOT_OF_SPARK = frozenset({"gcd", "lcm", "trunc", "starts_with", "strpos", "isfinite"})
+_NOT_OF_SPARK = frozenset({"gcd", "lcm", "trunc", "starts_with", "strpos", "isfinite", "age"})
 
 FUNCTIONS: dict[str, dict[str, tuple[int, int]]] = {
     "duckdb": {
@@ -143,7 +144,7 @@ TEMPORAL_NODES: tuple[type[exp.Expr], ...] = (
     exp.TimestampTrunc,
     exp.Interval,
 )
-TEMPORAL_NAMES: frozenset[str] = frozenset({"isfinite", "make_date"})
+TEMPORAL_NAMES: frozenset[str] = frozenset({"age", "isfinite", "make_date"})
 """Functions of dates and times: a plain text among their arguments may be read as one."""
 
 VOLATILE_NODES: frozenset[type[exp.Expr]] = frozenset(

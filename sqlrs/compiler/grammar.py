@@ -103,7 +103,10 @@ _NODES: dict[type[exp.Expr], frozenset[str]] = {
     exp.TryCast: frozenset({"this", "to", "safe", "requires_string"}),
     exp.DataType: frozenset({"this", "expressions"}),
     exp.DataTypeParam: _UNARY,
+    exp.AtTimeZone: frozenset({"this", "zone"}),
 }
+# What any other zone means follows from a list that changes, and engines have one each.
+_ZONES = {"duckdb": {"utc", "etc/utc"}, "postgres": {"utc", "etc/utc"}}
 _OUTER = _NODES | {exp.Join: _NODES[exp.Join] | {"side"}}
 _UNION = frozenset({"with_", "this", "expression"})
 _CAST_TYPES = (
@@ -245,7 +248,7 @@ def _refused_call(name: str, node: exp.Expr, source: Source, catalog: Catalog) -
     else:
         reason = "is not known to be free of side effects"
     shown = f"the function {name}" if name else "the function"
-    hint = None if listed else instead_of_call(name)
+    hint = instead_of_call(name)
     return source.refusal("unknown_function", node, f"{shown} {reason}", hint)
 
 
@@ -315,6 +318,8 @@ def _check_form(node: exp.Expr, source: Source) -> None:
             _names_its_unit(node, source)
         ):
             raise source.refusal("unsupported", node, "the unit must be written as a text")
+        case exp.AtTimeZone() if not _is_utc(node.args.get("zone"), source):
+            raise source.refusal("unsupported", node, hint=instead_of(node))
         case exp.In() if not (node.expressions or node.args.get("query")):
             raise source.refusal("syntax_error", node)
         case exp.Tuple() if not node.expressions:
@@ -332,6 +337,11 @@ def _check_form(node: exp.Expr, source: Source) -> None:
             raise source.refusal("unsupported", node)
     if isinstance(node, CONDITIONS):
         _check_condition(node, source)
+
+
+def _is_utc(zone: exp.Expr | None, source: Source) -> bool:
+    known = _ZONES.get(source.dialect, set())
+    return isinstance(zone, exp.Literal) and zone.is_string and zone.this.lower() in known
 
 
 def _check_condition(node: exp.Expr, source: Source) -> None:

@@ -50,15 +50,19 @@ def instead_of(node: exp.Expr) -> str | None:
         case exp.Pow():
             return "write power(x, y)"
         case exp.AtTimeZone():
-            return "the owner can offer a view whose column has the moment in this zone"
+            return (
+                "AT TIME ZONE 'UTC' is known; what other zones mean follows from a list that "
+                "changes: the owner can offer a view whose column has the moment in this zone"
+            )
     return None
 
 
 _CALLS = {
-    "to_char": "as a key write to_char(x, 'YYYY-MM'), or YYYY, YYYY-MM-DD, MM, DD; in a condition "
+    "to_char": "write a form of digits, such as 'YYYY-MM-DD HH24:MI:SS', 'IYYY-IW', 'Q'; or "
     "compare the day itself: x >= DATE '2024-01-01' AND x < DATE '2024-02-01'",
     "strftime": "group by date_trunc('month', x), or by extract(year FROM x)",
-    "age": "compare the day itself: x < DATE '2006-01-01'",
+    "age": "age(x) reads the clock; write age(TIMESTAMP '2024-01-01', x), or compare the day "
+    "itself: x < DATE '2006-01-01'",
 }
 
 

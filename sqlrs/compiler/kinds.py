@@ -209,10 +209,17 @@ def _is_safe(node: exp.Expr, type_at: TypeAt) -> bool:
             numbers = (node.args.get("start"), node.args.get("length"))
             return all(one is None or isinstance(one, exp.Literal) for one in numbers)
         case exp.Extract():
-            return part_of_moment(node, type_at) is not None
+            inside = node.expression.unnest()
+            return part_of_moment(node, type_at) is not None or _is_age(inside, type_at)
         case exp.Anonymous():
-            return part_of_moment(node, type_at) is not None
+            return part_of_moment(node, type_at) is not None or _is_age(node, type_at)
     return isinstance(node, _SAFE) or type(node) in _OF_A_DATE
+
+
+def _is_age(tree: exp.Expr, type_at: TypeAt) -> bool:
+    """Whether it is the time between two moments."""
+    named = isinstance(tree, exp.Anonymous) and str(tree.this).lower() == "age"
+    return named and all(_moment(one, type_at) is not None for one in tree.expressions)
 
 
 def _is_safe_cast(cast: exp.Cast, type_at: TypeAt) -> bool:

@@ -59,7 +59,9 @@ def _statement(source: Source) -> exp.Expr:
         raise source.refusal("several_statements", _second_statement(source))
     if not found:
         raise source.refusal("empty_query")
-    tree = dialect_named(source.dialect).as_read(with_known_forms(found[0], source.tokens))
+    tree = dialect_named(source.dialect).as_read(
+        with_known_forms(found[0], source.tokens, source.dialect)
+    )
     with_types(tree, source)
     return tree
 

@@ -14,15 +14,14 @@ from typing import ClassVar
 from sqlrs.catalog import Family
 from sqlrs.measures import Contributions, KeyDomain, Measure, Ordinals, PerUnit
 from sqlrs.mechanisms.base import Noisy
-from sqlrs.mechanisms.cut_at_threshold import CutAtThreshold
+from sqlrs.mechanisms.cut_at_threshold import CutAtThreshold, CutDraw
 from sqlrs.mechanisms.vector_base import (
     GroupMeasurements,
     Summand,
-    VectorDraw,
     around,
     true_numbers,
 )
-from sqlrs.noise import RandomBits
+from sqlrs.noise import Laplace, RandomBits
 from sqlrs.noise.threshold import choose_threshold
 from sqlrs.sensitivity.clipping import (
     MOST_THRESHOLD,
@@ -98,16 +97,23 @@ class ClippedVector(CutAtThreshold):
 
     def describe(self) -> str:
         """The thresholds, the split of epsilon, the error as a multiple of the threshold."""
+        return self.said(self.said_of_choice(), self._each_group)
+
+    @property
+    def _each_group(self) -> str:
+        return f" for each of {self.size} groups" if self.size > 1 else ""
+
+    def said_of_choice(self) -> str:
+        """The thresholds and what the choice costs."""
         least, most = (
             _shown(threshold * self.worth) for threshold in (self.grid[0], self.grid[-1])
         )
-        cut = f"each {self.protected} contributes at most {most}"
-        if len(self.grid) > 1:
-            cut = (
-                f"each {self.protected} cut to one of {len(self.grid)} thresholds from {least} to "
-                f"{most}, chosen with epsilon {self.choice_epsilon}"
-            )
-        return self.said(cut, f" for each of {self.size} groups" if self.size > 1 else "")
+        if len(self.grid) == 1:
+            return f"each {self.protected} contributes at most {most}"
+        return (
+            f"each {self.protected} cut to one of {len(self.grid)} thresholds from {least} to "
+            f"{most}, chosen with epsilon {self.choice_epsilon}"
+        )
 
     def prepare(self) -> ClippedVector:
         """Itself: there is one statement to run."""
@@ -118,7 +124,7 @@ class ClippedVector(CutAtThreshold):
         measurements: GroupMeasurements,
         domains: Sequence[KeyDomain],
         groups: Sequence[Ordinals],
-    ) -> VectorDraw:
+    ) -> CutDraw:
         """What the units contribute, and the true numbers of public rows."""
         fixed = true_numbers(self.public, measurements, domains, groups, self.size)
         source = self.source
@@ -127,20 +133,20 @@ class ClippedVector(CutAtThreshold):
         if found.grid != self.grid or not found.totals.keys() <= set(groups):
             raise ValueError("these are the contributions of another measure")
 
-        def draw(bits: RandomBits) -> tuple[Noisy, ...]:
-            place = self._chosen(found, bits)
-            parts, numbers = self._numbers(found, place, groups)
-            sensitivity = Fraction(self.moves * parts * self.grid[place])
-            half = self._half_width(sensitivity, parts)
-            cut = self.clipping(place)
-            noisy = []
+        def noisy(place: int, noise: Laplace, bits: RandomBits) -> tuple[Noisy, ...]:
+            numbers = self._numbers(found, place, groups)
+            parts, sensitivity = self._parts, self._sensitivity(place)
+            miss = None if self.coverage is None else 1 - self.coverage
+            half = 0 if miss is None else self.half_width(place, noise, miss)
+            cut = self.clipping(place, noise)
+            released = []
             for number, public in zip(numbers, fixed, strict=True):
-                value = _nearest(number + self.noise.sample(sensitivity, bits), parts) + public
+                value = _nearest(number + noise.sample(sensitivity, bits), parts) + public
                 bars = around(value, half, self.coverage).error_bars
-                noisy.append(Noisy(value, bars, cut))
-            return tuple(noisy)
+                released.append(Noisy(value, bars, cut))
+            return tuple(released)
 
-        return draw
+        return CutDraw(lambda bits: self._chosen(found, bits), noisy, self.noise)
 
     def _chosen(self, found: Contributions, bits: RandomBits) -> int:
         if len(self.grid) == 1:
@@ -152,18 +158,26 @@ class ClippedVector(CutAtThreshold):
         penalties = {number: gamma * number for number in set(cut)}
         return choose_threshold(self.grid, [penalties[number] for number in cut], bits)
 
+    @property
+    def _parts(self) -> int:
+        """How many parts a whole number has in which the cut is exact."""
+        return 1 if self.size == 1 else parts_of(self.grid)
+
+    def _sensitivity(self, place: int) -> Fraction:
+        """How far all numbers after the cut move in all, in parts."""
+        return Fraction(self.moves * self._parts * self.grid[place])
+
     def _numbers(
         self, found: Contributions, place: int, groups: Sequence[Ordinals]
-    ) -> tuple[int, tuple[int, ...]]:
-        """The numbers after the cut, and how many parts a whole one has."""
+    ) -> tuple[int, ...]:
+        """The numbers after the cut, in parts."""
         if self.size == 1:
-            return 1, (clipped_number(found, place),)
-        return parts_of(self.grid), clipped_parts(found, place, groups)
+            return (clipped_number(found, place),)
+        return clipped_parts(found, place, groups)
 
-    def _half_width(self, sensitivity: Fraction, parts: int) -> int:
-        if self.coverage is None:
-            return 0
-        half = self.noise.half_width(sensitivity, 1 - self.coverage)
+    def half_width(self, place: int, noise: Laplace, miss: Fraction) -> int:
+        """The width of the noise, and what rounding adds."""
+        half, parts = noise.half_width(self._sensitivity(place), miss), self._parts
         # Rounding to whole numbers moves a value by half of one at most.
         return half if parts == 1 else -(-half // parts) + 1
 

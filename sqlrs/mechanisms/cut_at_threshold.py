@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
@@ -11,7 +12,29 @@ from typing import ClassVar
 
 from sqlrs.answer import Clipping
 from sqlrs.epsilon import split_epsilon
-from sqlrs.noise import Laplace
+from sqlrs.measures import KeyDomain, Ordinals
+from sqlrs.mechanisms.base import Noisy
+from sqlrs.mechanisms.vector_base import GroupMeasurements
+from sqlrs.noise import Laplace, RandomBits
+
+
+@dataclass(frozen=True, repr=False)
+class CutDraw:
+    """Measured values, which are private. Each of the two releases must be charged before it.
+
+    ``choose`` gives the place of a threshold, ``noisy`` the numbers that are cut at it.
+    """
+
+    choose: Callable[[RandomBits], int]
+    noisy: Callable[[int, Laplace, RandomBits], tuple[Noisy, ...]]
+    noise: Laplace
+
+    def __call__(self, bits: RandomBits) -> tuple[Noisy, ...]:
+        """Both at once, with the noise of a release in one step."""
+        return self.noisy(self.choose(bits), self.noise, bits)
+
+    def __repr__(self) -> str:
+        return "CutDraw(private)"
 
 
 class CutAtThreshold(ABC):
@@ -59,15 +82,39 @@ class CutAtThreshold(ABC):
         """Choice and noise together: error bars tell nothing that is not public."""
         return (self.epsilon,)
 
-    def clipping(self, place: int) -> Clipping:
+    @abstractmethod
+    def prepare(self) -> CutAtThreshold:
+        """Itself; what is missing or too much work is refused here."""
+
+    @abstractmethod
+    def measure(
+        self,
+        measurements: GroupMeasurements,
+        domains: Sequence[KeyDomain],
+        groups: Sequence[Ordinals],
+    ) -> CutDraw:
+        """Take all measurements; the snapshot may end before anything is drawn."""
+
+    @abstractmethod
+    def half_width(self, place: int, noise: Laplace, miss: Fraction) -> int:
+        """How far a number strays from the one after the cut, but for a chance of ``miss``.
+
+        Public once the threshold is chosen.
+        """
+
+    def clipping(self, place: int, noise: Laplace | None = None) -> Clipping:
         """What is public once the threshold is chosen."""
         threshold = self.thresholds[place] * self.worth
-        error = self.noise.standard_error_multiple() * float(self.moved * threshold)
-        return Clipping(threshold, error, self.cuts(place))
+        multiple = (noise or self.noise).standard_error_multiple()
+        return Clipping(threshold, multiple * float(self.moved * threshold), self.cuts(place))
 
     def cuts(self, place: int) -> bool:
         """Whether a unit can contribute more than this threshold, by the query alone."""
         return True
+
+    @abstractmethod
+    def said_of_choice(self) -> str:
+        """The cut in words, with the grid and what its choice costs."""
 
     def said(self, cut: str, noise: str) -> str:
         """The split of epsilon, and the error as a multiple of the threshold."""

@@ -16,7 +16,7 @@ from typing import ClassVar
 from sqlrs.measures import KeyDomain, Measure, Ordinals, OwnedResults
 from sqlrs.measuring.owned_results import owner_variables
 from sqlrs.mechanisms.base import Noisy
-from sqlrs.mechanisms.cut_at_threshold import CutAtThreshold
+from sqlrs.mechanisms.cut_at_threshold import CutAtThreshold, CutDraw
 from sqlrs.mechanisms.packing_solver import (
     DEFAULT_PACKING_SECONDS,
     CertifiedSums,
@@ -25,14 +25,16 @@ from sqlrs.mechanisms.packing_solver import (
 from sqlrs.mechanisms.vector_base import (
     GroupMeasurements,
     Summand,
-    VectorDraw,
     around,
     true_numbers,
 )
-from sqlrs.noise import RandomBits
+from sqlrs.noise import Laplace, RandomBits
 from sqlrs.noise.falling_threshold import Penalty, choose_falling
 from sqlrs.sensitivity.clipping import MOST_THRESHOLD, PARTS
 from sqlrs.sensitivity.packing_scores import GAP, doublings, gamma, moved_parts, scores
+
+Certified = Callable[[int], tuple[Fraction, Fraction]]
+"""The certified bound of the number that is cut at a threshold, and its slope."""
 
 PACKED_CHOICE_SHARE = Decimal("0.55")
 """The part of epsilon that chooses the threshold; the rest is for the noise.
@@ -88,6 +90,10 @@ class PackedNumber(CutAtThreshold):
 
     def describe(self) -> str:
         """The thresholds, the split of epsilon, the error as a multiple of the threshold."""
+        return self.said(self.said_of_choice(), "")
+
+    def said_of_choice(self) -> str:
+        """The thresholds and what the choice costs."""
         largest = self.grid[-1] * self.worth
         cut = f"each unit contributes at most {largest}"
         if len(self.grid) > 1:
@@ -95,7 +101,7 @@ class PackedNumber(CutAtThreshold):
                 f"each unit cut to one of {len(self.grid)} thresholds up to {float(largest):g}, "
                 f"chosen with epsilon {self.choice_epsilon}"
             )
-        return self.said(f"{cut}, where several units share a result by a packing", "")
+        return f"{cut}, where several units share a result by a packing"
 
     def prepare(self) -> PackedNumber:
         """Itself; a missing solver is refused here."""
@@ -107,7 +113,7 @@ class PackedNumber(CutAtThreshold):
         measurements: GroupMeasurements,
         domains: Sequence[KeyDomain],
         groups: Sequence[Ordinals],
-    ) -> VectorDraw:
+    ) -> CutDraw:
         """The results by their owners; what is left to do needs no database."""
         (public,) = true_numbers(self.public, measurements, domains, groups, 1)
         signed = self.summand.signed
@@ -117,42 +123,42 @@ class PackedNumber(CutAtThreshold):
             found = OwnedResults(found.owners, weights)
         sums = CertifiedSums(found, self.seconds)
 
-        def draw(bits: RandomBits) -> tuple[Noisy, ...]:
-            return (self.released(sums.at, public, bits),)
+        def noisy(place: int, noise: Laplace, bits: RandomBits) -> tuple[Noisy, ...]:
+            return (self.cut(sums.at, place, public, noise, bits),)
 
-        return draw
+        return CutDraw(lambda bits: self._chosen(sums.at, bits), noisy, self.noise)
 
-    def released(
-        self, certified: Callable[[int], tuple[Fraction, Fraction]], public: int, bits: RandomBits
-    ) -> Noisy:
+    def released(self, certified: Certified, public: int, bits: RandomBits) -> Noisy:
         """Choose a threshold, cut and add noise; of each threshold the bound and its slope."""
-        place = self._chosen(certified, bits)
+        return self.cut(certified, self._chosen(certified, bits), public, self.noise, bits)
+
+    def cut(
+        self, certified: Certified, place: int, public: int, noise: Laplace, bits: RandomBits
+    ) -> Noisy:
+        """The number that is cut at this threshold, with noise."""
         threshold = self.grid[place]
         parts = ceil(PARTS * certified(threshold)[0])
-        sensitivity = moved_parts(threshold)
-        noisy = parts + self.noise.sample(sensitivity, bits)
+        noisy = parts + noise.sample(moved_parts(threshold), bits)
         value = (2 * noisy + PARTS) // (2 * PARTS) + public
-        half = self._half_width(sensitivity, threshold)
-        return Noisy(value, around(value, half, self.coverage).error_bars, self.clipping(place))
+        miss = None if self.coverage is None else 1 - self.coverage
+        half = 0 if miss is None else self.half_width(place, noise, miss)
+        clipping = self.clipping(place, noise)
+        return Noisy(value, around(value, half, self.coverage).error_bars, clipping)
 
-    def _chosen(
-        self, certified: Callable[[int], tuple[Fraction, Fraction]], bits: RandomBits
-    ) -> int:
+    def _chosen(self, certified: Certified, bits: RandomBits) -> int:
         if len(self.grid) == 1:
             return 0
         times = gamma(Fraction(self.choice_epsilon), strict=self.strict)
         return choose_falling(self.grid, self._penalties(certified, times), bits)
 
-    def _penalties(
-        self, certified: Callable[[int], tuple[Fraction, Fraction]], times: Fraction
-    ) -> Iterator[Penalty]:
+    def _penalties(self, certified: Certified, times: Fraction) -> Iterator[Penalty]:
         for one in scores(self.grid, certified):
             yield Penalty(times * one.own, times * one.below)
 
-    def _half_width(self, sensitivity: Fraction, threshold: int) -> int:
-        if self.coverage is None:
-            return 0
-        half = self.noise.half_width(sensitivity, 1 - self.coverage)
+    def half_width(self, place: int, noise: Laplace, miss: Fraction) -> int:
+        """The width of the noise, and what the bound and rounding add."""
+        threshold = self.grid[place]
+        half = noise.half_width(moved_parts(threshold), miss)
         # The bound lies above the number after the cut by a part of the threshold at most, and
         # rounding to whole numbers moves a value by half of one.
         return ceil(Fraction(half + 1, PARTS) + GAP * threshold) + 1

@@ -71,7 +71,7 @@ def parallel_vector(
     """The price of all groups is that of the groups that one row can change: ``moves`` of them."""
     bars = None if error_bars is None else _part(error_bars, moves)
     prices = (epsilon, *([] if error_bars is None else [error_bars]))
-    return ParallelVector(summands, size, refined(_part(epsilon, moves), None, bars), prices)
+    return ParallelVector(summands, size, moves, refined(_part(epsilon, moves), None, bars), prices)
 
 
 def _part(epsilon: Decimal, parts: int) -> Decimal:

@@ -89,11 +89,12 @@ class ParallelVector:
     """Each group with the noise of its own private rows, at the price of one.
 
     ``smooth`` is what one group is released with: at half the price where a replaced row may leave
-    one group and enter another.
+    one group and enter another; then it ``moves`` two.
     """
 
     summands: tuple[Summand, ...]
     size: int
+    moves: int
     smooth: Smooth
     prices: tuple[Decimal, ...]
 

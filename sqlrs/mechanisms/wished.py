@@ -7,6 +7,7 @@ docs/proofs/wished_error.md.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -39,7 +40,7 @@ class WishedSmooth:
     def prepare(self, residuals: Residuals) -> PreparedWish:
         """The sets that the bound needs are found here, and too many of them refused."""
         # All shapes have the same weights, so the bound is the same for all of them.
-        smooth = Smooth(Refined(), self.scale.laws[SHAPES[0]])
+        smooth = Smooth(Refined(), self.scale.of_number(SHAPES[0]))
         return PreparedWish(self.scale, smooth.prepare(residuals))
 
 
@@ -73,7 +74,7 @@ class LookedAt:
 
     def noisy(self, index: int, shape: int, bits: RandomBits) -> Noisy:
         """The count with noise of this shape, at the price of its law, and its interval."""
-        value = self.measured.count + self.scale.laws[shape].sample(self._sensitivity, bits)
+        value = self.measured.count + self.scale.of_number(shape).sample(self._sensitivity, bits)
         half = self.scale.half_width(index, shape)
         return Noisy(value, Interval(value - half, value + half, self.scale.coverage))
 
@@ -98,6 +99,14 @@ def least_epsilon(
         scale = Laplace(epsilon).scale(sensitivity)
         return not scale or tail_ceiling(scale, int(error)) <= miss
 
+    return least_where(enough, most)
+
+
+def least_where(enough: Callable[[Decimal], bool], most: Decimal) -> Decimal | None:
+    """The least price of three digits that is enough, where all above it are; None: not ``most``.
+
+    What is enough must follow from public numbers.
+    """
     if not enough(most):
         return None
     if most <= _LEAST:

@@ -1,8 +1,9 @@
 """One private look at a scale that serves noises of many prices: accuracy can be asked for.
 
 Polylaplace noises whose epsilon is a fixed multiple of their shape share one scale; the shape alone
-says how far they stray in it. So one published estimate of the scale tells the width of the
-interval at every price before any of them is paid. Proofs: docs/proofs/wished_error.md.
+says how far they stray in it. Lomax noises of one vector whose share is the inverse of that
+multiple share one sensitivity. So one published estimate tells the width of the interval at every
+price before any of them is paid. Proofs: docs/proofs/wished_error.md.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from sqlrs.epsilon import MIN_EPSILON, parse_epsilon
 from sqlrs.errors import UsageError
 from sqlrs.noise.error_bars import DEFAULT_COVERAGE, Grid
 from sqlrs.noise.geometric import two_sided_geometric
+from sqlrs.noise.lomax import Lomax
 from sqlrs.noise.polylaplace import PolyLaplace
 from sqlrs.noise.randomness import RandomBits
 from sqlrs.noise.width import width_multiple
@@ -36,22 +38,30 @@ _LEAST_STEP = Decimal("0.0000101")
 
 
 class PublishedScale:
-    """The estimate of the scale, and the interval of the noise of each shape, for one maximum."""
+    """The estimate of the scale, and the interval of the noise of each shape, for one maximum.
 
-    def __init__(self, maximum: Decimal, coverage: Fraction = DEFAULT_COVERAGE) -> None:
+    ``size``: of how many numbers at once; of more than one a Lomax vector, where ``shape`` counts
+    the shape for each number. ``scale`` is that of the first shape.
+    """
+
+    def __init__(
+        self, maximum: Decimal, coverage: Fraction = DEFAULT_COVERAGE, size: int = 1
+    ) -> None:
         self.maximum = parse_epsilon(maximum)
         self.coverage = coverage
+        self.size = size
         part = _EXACT.multiply(self.maximum, 1 - SCALE_SHARE)
         self.step = _STEP.divide(part, Decimal(SHAPES[-1]))
-        if self.step < _LEAST_STEP:
-            least = _LEAST_STEP * SHAPES[-1] / (1 - SCALE_SHARE) + MIN_EPSILON
+        least_step = _LEAST_STEP if size == 1 else 2 * size * _LEAST_STEP
+        if self.step < least_step:
+            least = least_step * SHAPES[-1] / (1 - SCALE_SHARE) + MIN_EPSILON
             raise UsageError(
                 "the maximal epsilon is too small for an error to be wished",
-                hint=f"give at least {least:.6f}",
+                hint=f"give at least {least:.6f}" + (", or ask for fewer groups" * (size > 1)),
             )
         spent = _EXACT.multiply(self.step, Decimal(SHAPES[-1]))
         self.epsilon = parse_epsilon(_EXACT.subtract(self.maximum, spent))
-        self.laws = {a: PolyLaplace(_EXACT.multiply(self.step, Decimal(a)), a) for a in SHAPES}
+        self.laws = {a: self._law(a) for a in SHAPES}
         if len({law.ratio for law in self.laws.values()}) != 1:
             raise ValueError("noises of different scales have no estimate in common")
         first = self.laws[SHAPES[0]]
@@ -59,11 +69,35 @@ class PublishedScale:
         self.scale = first.scale
         self._grid = Grid(1 / self.weights.decay)
 
+    def _law(self, shape: int) -> PolyLaplace | Lomax:
+        price = _EXACT.multiply(self.step, Decimal(shape))
+        if self.size == 1:
+            return PolyLaplace(price, shape)
+        return Lomax(price, self.size, Fraction(1, shape))
+
+    def of_number(self, shape: int) -> PolyLaplace:
+        """The noise of one number."""
+        law = self.laws[shape]
+        if not isinstance(law, PolyLaplace):
+            raise TypeError("this is the noise of several numbers at once")
+        return law
+
     @cached_property
     def _reach(self) -> dict[int, Fraction]:
         """How far the noise of each shape strays, as a part of how far that of the first does."""
-        quantiles = {a: law_quantile(law, 1 - self.coverage) for a, law in self.laws.items()}
-        return {a: one / quantiles[SHAPES[0]] for a, one in quantiles.items()}
+        one = Fraction(1)
+        quantiles = {
+            a: law_quantile(law, 1 - self.coverage) * law.scale(one) for a, law in self.laws.items()
+        }
+        return {a: found / quantiles[SHAPES[0]] for a, found in quantiles.items()}
+
+    @cached_property
+    def _distances(self) -> tuple[tuple[PolyLaplace | Lomax, Fraction], ...]:
+        """The distance of each noise in its own scale, as a part of one in the first scale."""
+        first = self.scale(Fraction(1))
+        return tuple(
+            (law, self._reach[a] * first / law.scale(Fraction(1))) for a, law in self.laws.items()
+        )
 
     @cached_property
     def multiple(self) -> Fraction:
@@ -79,7 +113,7 @@ class PublishedScale:
         """
         return max(
             law.tail_ceiling(distance * part.numerator // part.denominator, precision)
-            for law, part in ((self.laws[a], self._reach[a]) for a in SHAPES)
+            for law, part in self._distances
         )
 
     def publish(self, sensitivity: Fraction, bits: RandomBits) -> int:
@@ -101,6 +135,12 @@ class PublishedScale:
 
     def describe(self) -> str:
         """One line for people and for the ledger, made of public parameters alone."""
+        if self.size > 1:
+            return (
+                f"scale of lomax noise for {self.size} groups at once at {len(SHAPES)} prices from "
+                f"epsilon {self.laws[SHAPES[0]].epsilon:f} to {self.laws[SHAPES[-1]].epsilon:f}, "
+                f"coverage {float(self.coverage):.4g}, epsilon {self.epsilon:f}"
+            )
         return (
             f"scale of polylaplace noise of shapes {SHAPES[0]} to {SHAPES[-1]} at epsilon "
             f"{self.step:f} times the shape, coverage {float(self.coverage):.4g}, epsilon "
@@ -112,12 +152,12 @@ class PublishedScale:
 
 
 @lru_cache(maxsize=64)
-def published_scale(maximum: Decimal) -> PublishedScale:
+def published_scale(maximum: Decimal, size: int = 1) -> PublishedScale:
     """The estimate for a maximum: made once, as its multiple takes a moment to find."""
-    return PublishedScale(maximum)
+    return PublishedScale(maximum, size=size)
 
 
-def law_quantile(law: PolyLaplace, miss: Fraction) -> Fraction:
+def law_quantile(law: PolyLaplace | Lomax, miss: Fraction) -> Fraction:
     """A multiple of the scale beyond which the noise strays with a chance of at most ``miss``."""
     allowed = _floor(miss)
     low, high = 0, 1 << _PRECISION

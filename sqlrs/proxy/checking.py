@@ -108,7 +108,7 @@ def afterwards(sql: str, catalog: Catalog) -> Afterwards:
 
 def _parsed(sql: str, dialect: str) -> list[exp.Expr]:
     tokens = tokens_of(sql, dialect)
-    return [with_known_forms(tree, tokens) for tree in parse_tokens(tokens, sql, dialect)]
+    return [with_known_forms(tree, tokens, dialect) for tree in parse_tokens(tokens, sql, dialect)]
 
 
 def _as_read(sql: str, dialect: str) -> list[exp.Expr]:

@@ -44,7 +44,8 @@ from sqlrs.refusals import refusal
 from sqlrs.release import release, release_table
 from sqlrs.settings import Request, Wish
 from sqlrs.table_answer import TableAnswer
-from sqlrs.wished_release import WishDesk, release_wished, release_wished_table
+from sqlrs.wished_release import release_wished, release_wished_table
+from sqlrs.wished_steps import WishDesk
 
 _LOOK_SECONDS = 0.05
 _NOBODY = "nobody"

@@ -58,6 +58,7 @@ BOTH = [
     "CASE i WHEN 5 THEN 1 WHEN 7 THEN 2 END = 2", "extract(year FROM dt) = 2024",
     "extract(dow FROM dt) = 4", "extract(epoch FROM ts) > 0", "pow(i, 2) = 49", "isfinite(dt)",
     "date_trunc('month', ts) = TIMESTAMP '2024-02-01 00:00:00'", "make_date(2024, 2, 29) = dt",
+    "age(ts, TIMESTAMP '2020-01-01 00:00:00') > INTERVAL '1 year'",
     "dt + INTERVAL '1 day' > DATE '2024-02-29'", "ts - INTERVAL '2' HOUR < TIMESTAMP '2000-01-01'",
     "dt - DATE '2020-12-31' = 0", "CAST(i AS text) = '5'", "i::integer + 1 = 6",
     "CAST(e AS integer) = 10", "CAST(ts AS date) = dt", "b IS TRUE", "b IS NOT TRUE",

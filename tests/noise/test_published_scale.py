@@ -46,7 +46,7 @@ def misses(scale: PublishedScale, sensitivity: Fraction, error: Fraction | None)
         index = max(0, centre + offset)
         shape = SHAPES[-1] if error is None else scale.least_shape(index, error) or SHAPES[-1]
         width = scale.half_width(index, shape)
-        chance = float(scale.laws[shape].tail(scale.scale(sensitivity), width + 1))
+        chance = float(scale.of_number(shape).tail(scale.scale(sensitivity), width + 1))
         total += (1 - decay) / (1 + decay) * decay ** abs(offset) * chance
     return total
 
@@ -74,3 +74,31 @@ def test_a_maximum_that_is_too_small_is_refused() -> None:
         PublishedScale(Decimal("0.0002"))
     least = str(refused.value.hint).split()[-1]
     assert PublishedScale(Decimal(least)).step > 0
+
+
+@pytest.mark.parametrize("size", [2, 30])
+def test_noises_of_several_numbers_share_one_sensitivity(size: int) -> None:
+    scale = PublishedScale(Decimal(2), size=size)
+    laws = scale.laws.values()
+    assert scale.epsilon + scale.laws[SHAPES[-1]].epsilon == 2
+    assert len({law.weights.decay for law in laws}) == len({law.ratio for law in laws}) == 1
+    assert [law.shape for law in laws] == [size * shape for shape in SHAPES]
+    # By the law's definition one number strays beyond y scales with chance (1 + y)**-a.
+    sensitivity, decay = Fraction(10**6), math.exp(-float(scale.epsilon))
+    centre = scale._grid.index(scale.scale(sensitivity) * scale.multiple)
+    for error in (10**8, 10**7, 5 * 10**6):
+        total, taken = 0.0, set()
+        for offset in range(-200, 201):
+            index = max(0, centre + offset)
+            shape = scale.least_shape(index, Fraction(error)) or SHAPES[-1]
+            law = scale.laws[shape]
+            taken.add(shape)
+            width = scale.half_width(index, shape) / float(law.scale(sensitivity))
+            chance = (1 + width) ** -law.shape
+            total += (1 - decay) / (1 + decay) * decay ** abs(offset) * chance
+        assert 0.01 < total <= 0.05, (error, taken)
+
+
+def test_a_maximum_that_is_too_small_for_many_numbers_is_refused() -> None:
+    with pytest.raises(UsageError, match="too small"):
+        PublishedScale(Decimal("0.01"), size=100)
