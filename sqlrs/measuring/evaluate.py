@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from itertools import islice
 from typing import TypeVar
 
 from sqlglot import exp
@@ -17,8 +18,9 @@ from sqlrs.planning.choose import choose
 from sqlrs.planning.external_plans import DEFAULT_SOLVER_SECONDS, Solved
 from sqlrs.planning.plan import Leading, ResidualPlan
 from sqlrs.planning.table_statistics import Statistics
+from sqlrs.planning.total_lookups import Inclusion, without_total_lookups
 from sqlrs.query import Query
-from sqlrs.residuals.residual import Residual
+from sqlrs.residuals.residual import Members, Residual, Residuals
 from sqlrs.sql.leading_groups import NOT_ENOUGH
 from sqlrs.sql.together import Stepped, batches, together
 from sqlrs.sql.write import statement_of
@@ -87,9 +89,36 @@ class Evaluator:
 
     def together(self, residuals: Iterable[Residual]) -> Iterator[Batch]:
         """Several residuals in few statements that share their work, each yet to be run."""
-        for batch in batches(map(self._plan, residuals)):
-            plans = batch if isinstance(batch, list) else [batch]
-            yield Batch(tuple(plan.residual for plan in plans), partial(self._values, batch))
+        wanted = list(residuals)
+        # A plan may be that of a residual without some lookups.
+        own = iter(wanted)
+        for batch in batches(map(self._plan, wanted)):
+            several = len(batch) if isinstance(batch, list) else 1
+            yield Batch(tuple(islice(own, several)), partial(self._values, batch))
+
+    def reduced(self, residual: Residual) -> Residual:
+        """A residual with the same value, without the lookups that are known to change no count."""
+        fixed = rows_for_good(self.snapshot)
+        if fixed is None or self.how != "auto" or self.statistics is None:
+            return residual
+        found: dict[str, Residual] = self.kept.of((fixed, residual), dict, detail="reduced")
+        if "for good" in found:
+            return found["for good"]
+        unknown = False
+
+        def holds(inclusion: Inclusion) -> bool:
+            nonlocal unknown
+            known = self.sampled.holds(self.snapshot, inclusion)
+            unknown |= known is None
+            return bool(known)
+
+        smaller = without_total_lookups(residual, holds)
+        # What is written for it is found by the very same object.
+        if found.setdefault("now", smaller).members != smaller.members:
+            found["now"] = smaller
+        if not unknown:
+            found["for good"] = found["now"]
+        return found["now"]
 
     def _values(self, batch: ResidualPlan | list[Stepped]) -> list[int]:
         if isinstance(batch, list):
@@ -98,7 +127,9 @@ class Evaluator:
             return [self._settled(plan, n) for plan, n in zip(batch, found, strict=True)]
         return [self._value(batch)]
 
-    def _plan(self, residual: Residual) -> ResidualPlan:
+    def _plan(self, whole: Residual) -> ResidualPlan:
+        residual = self.reduced(whole)
+
         def chosen() -> ResidualPlan:
             return choose(
                 residual,
@@ -110,6 +141,10 @@ class Evaluator:
             )
 
         return self._kept((residual,), chosen, ("plan", self.how, self.solver_seconds))
+
+    def kept_choices(self, residuals: Residuals) -> set[Members]:
+        """The residuals that were enough last time, where the rows are the same; may be changed."""
+        return self._kept((residuals,), set[Members], "enough")
 
     def _kept(self, about: tuple[object, ...], make: Callable[[], Made], what: Hashable) -> Made:
         """What is made once for the same rows, if they are known to be the same."""
