@@ -16,7 +16,9 @@ from sqlrs.engines.base import Snapshot, integers, rows_for_good
 from sqlrs.measuring.sampling import SampledTables
 from sqlrs.planning.choose import choose
 from sqlrs.planning.external_plans import DEFAULT_SOLVER_SECONDS, Solved
-from sqlrs.planning.plan import Leading, ResidualPlan
+from sqlrs.planning.leading import leaders_of_whole_tables
+from sqlrs.planning.plan import ByKeptGroups, Leading, ResidualPlan, table_names
+from sqlrs.planning.problem import Problem
 from sqlrs.planning.table_statistics import Statistics
 from sqlrs.planning.total_lookups import Inclusion, without_total_lookups
 from sqlrs.query import Query
@@ -89,10 +91,13 @@ class Evaluator:
 
     def together(self, residuals: Iterable[Residual]) -> Iterator[Batch]:
         """Several residuals in few statements that share their work, each yet to be run."""
-        wanted = list(residuals)
-        # A plan may be that of a residual without some lookups.
-        own = iter(wanted)
-        for batch in batches(map(self._plan, wanted)):
+        # A plan may be that of a residual without some lookups. Those that can share come together.
+        planned = sorted(
+            ((one, self._plan(one)) for one in residuals),
+            key=lambda one: isinstance(one[1], Stepped),
+        )
+        own = (residual for residual, _ in planned)
+        for batch in batches(plan for _, plan in planned):
             several = len(batch) if isinstance(batch, list) else 1
             yield Batch(tuple(islice(own, several)), partial(self._values, batch))
 
@@ -104,15 +109,18 @@ class Evaluator:
         found: dict[str, Residual] = self.kept.of((fixed, residual), dict, detail="reduced")
         if "for good" in found:
             return found["for good"]
-        unknown = False
+        unknown: list[Inclusion] = []
 
         def holds(inclusion: Inclusion) -> bool:
-            nonlocal unknown
             known = self.sampled.holds(self.snapshot, inclusion)
-            unknown |= known is None
+            if known is None:
+                unknown.append(inclusion)
             return bool(known)
 
         smaller = without_total_lookups(residual, holds)
+        if unknown:
+            # What would be asked next, if these hold, is wished for at the same time.
+            without_total_lookups(residual, lambda one: holds(one) or one in unknown)
         # What is written for it is found by the very same object.
         if found.setdefault("now", smaller).members != smaller.members:
             found["now"] = smaller
@@ -140,7 +148,30 @@ class Evaluator:
                 quick=dialect_named(self.dialect).quick_rows,
             )
 
-        return self._kept((residual,), chosen, ("plan", self.how, self.solver_seconds))
+        plan = self._kept((residual,), chosen, ("plan", self.how, self.solver_seconds))
+        return self._by_kept_groups(plan)
+
+    def _by_kept_groups(self, plan: ResidualPlan) -> ResidualPlan:
+        """The groups that lead in whole tables, where they are known and were enough so far."""
+        fixed, statistics = rows_for_good(self.snapshot), self.statistics
+        if fixed is None or statistics is None or self.how != "auto" or _is_particular(plan):
+            return plan
+        tried: list[ResidualPlan] = self.kept.of((fixed, plan), list, detail="tried")
+        if tried:
+            return tried[-1]
+        residual = plan.residual
+        leaders = self.kept.of(
+            (fixed, residual),
+            lambda: leaders_of_whole_tables(
+                Problem.of(residual), statistics, table_names(residual)
+            ),
+            detail="leaders",
+        )
+        groups = leaders and self.sampled.groups(self.snapshot, leaders, self.dialect)
+        if leaders is None or groups is None:
+            return plan
+        tried.append(ByKeptGroups(residual, leaders, groups, plan))
+        return tried[-1]
 
     def kept_choices(self, residuals: Residuals) -> set[Members]:
         """The residuals that were enough last time, where the rows are the same; may be changed."""
@@ -155,6 +186,10 @@ class Evaluator:
         """The value, by another plan where the groups that lead were not enough."""
         if isinstance(plan, Leading) and value == NOT_ENOUGH:
             return self._value(plan.otherwise)
+        if isinstance(plan, ByKeptGroups) and value < plan.groups.least:
+            # They will not be enough on these rows again.
+            self._kept((plan.otherwise,), list[ResidualPlan], "tried").append(plan.otherwise)
+            return self._value(plan.otherwise)
         return value
 
     def _value(self, plan: ResidualPlan) -> int:
@@ -166,3 +201,9 @@ class Evaluator:
 
     def _statement(self, plan: ResidualPlan) -> exp.Select:
         return self._kept((plan,), lambda: statement_of(plan, self.dialect), "statement")
+
+
+def _is_particular(plan: ResidualPlan) -> bool:
+    """Whether a residual has more to it than rows that are joined, compared and counted."""
+    residual = plan.residual
+    return bool(residual.external or residual.generals or residual.output is not None)

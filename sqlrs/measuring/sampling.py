@@ -10,11 +10,16 @@ from typing import cast
 from sqlglot import exp
 
 from sqlrs.catalog import Table
-from sqlrs.engines.base import Snapshot, learned, rows_for_good
+from sqlrs.dialects import dialect_named
+from sqlrs.engines.base import Snapshot, integer_rows, learned, rows_for_good
 from sqlrs.planning.key_joins import joins_by_keys
+from sqlrs.planning.leading import Leaders
+from sqlrs.planning.plan import KeptGroups
 from sqlrs.planning.table_statistics import Columns, Identity, Repetition, Statistics
 from sqlrs.planning.total_lookups import Inclusion
 from sqlrs.query import Query, Variable
+from sqlrs.sql.factorised import StatementBuilder
+from sqlrs.sql.leading_groups import groups_statement, kept_as
 from sqlrs.sql.repetitions import largest_frequencies, repetitions, sizes_of, unmatched
 from sqlrs.values import behave_alike
 
@@ -23,6 +28,8 @@ from sqlrs.values import behave_alike
 _SMALL = 2_000
 _WHOLE = 10_000_000
 _SAMPLE = 200_000
+# Joins of whole tables whose groups that lead are kept.
+_MOST_GROUPS = 64
 # Of so many private tables all residuals that are measured are of one size: none is left out. Of
 # more, frequencies may show that some of them can.
 _EACH_NEEDED = 2
@@ -38,7 +45,8 @@ class _Sampled:
     """Numbers of rows, repetitions of columns, and largest frequencies of whole columns.
 
     ``inclusions``: whether every row finds the row that it refers to. ``values``: T_E of residuals
-    of whole tables. ``wished``: what would have helped, by the release that would have used it.
+    of whole tables, ``groups``: those that lead. ``wished``: what would have helped, by the release
+    that would have used it.
     """
 
     rows: dict[Identity, float] = field(default_factory=dict)
@@ -46,6 +54,7 @@ class _Sampled:
     frequencies: dict[Columns, int] = field(default_factory=dict)
     inclusions: dict[Hashable, bool] = field(default_factory=dict)
     values: dict[Hashable, int] = field(default_factory=dict)
+    groups: dict[Hashable, KeptGroups] = field(default_factory=dict)
     wished: dict[Hashable, object] = field(default_factory=dict)
 
 
@@ -128,6 +137,19 @@ class SampledTables:
         if rows_for_good(snapshot, read_by) is None:
             return False
         return self._sampled.wished.setdefault(what, self._release) is not self._release
+
+    def groups(self, snapshot: Snapshot, leaders: Leaders, dialect: str) -> KeptGroups | None:
+        """The groups of whole tables that lead; None where they were not looked for."""
+        known, what = self._sampled.groups, kept_as(leaders)
+        if what in known or snapshot is not self._snapshot:
+            return known.get(what)
+        statement = groups_statement(leaders, StatementBuilder(dialect_named(dialect)))
+        if len(known) >= _MOST_GROUPS or not self.worth(snapshot, what, statement):
+            return None
+        rows = integer_rows(snapshot.rows(statement))
+        least = rows[-1][-1] if len(rows) >= leaders.most else 0
+        known[what] = KeptGroups(tuple(row[:-1] for row in rows), least)
+        return known[what]
 
     def values(self, snapshot: Snapshot) -> dict[Hashable, int]:
         """The values of residuals of whole tables that are known of these rows; may be added to."""

@@ -143,6 +143,37 @@ class Leading:
         return [*lines, "if one of the others may be larger:", *self.otherwise.lines()]
 
 
+@dataclass(frozen=True, repr=False)
+class KeptGroups:
+    """The groups of whole tables that lead, their keys in the order of their step. Private.
+
+    ``least``: what no other group exceeds.
+    """
+
+    keys: tuple[tuple[int, ...], ...]
+    least: int
+
+    def __repr__(self) -> str:
+        return "KeptGroups(private)"
+
+
+@dataclass(frozen=True)
+class ByKeptGroups:
+    """Groups of whole tables that lead, known from before, exactly; else another plan."""
+
+    residual: Residual
+    leaders: Leaders
+    groups: KeptGroups
+    otherwise: ResidualPlan
+    name: str = "leading"
+
+    def lines(self) -> list[str]:
+        """The exact counts, and what is done if they are not enough."""
+        lines = ["exact for the groups of whole tables that lead:"]
+        lines += [f"  {line}" for line in sum_lines(self.leaders.exact)]
+        return [*lines, "if one of the others may be larger:", *self.otherwise.lines()]
+
+
 def table_steps(sums: Iterable[Sum]) -> list[Grouping]:
     """The steps below no seed or survivor: their results serve every statement of a release."""
     return [

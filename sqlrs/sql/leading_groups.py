@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 from sqlglot import exp
 
 from sqlrs.planning.inclusion_exclusion import Sum
@@ -41,6 +43,33 @@ def leading_statement(leaders: Leaders, building: StatementBuilder) -> exp.Selec
     return building.finished(
         joined_with(select_from(table_named(best), named(value, RESULTS)), table_named(least), [])
     )
+
+
+def groups_statement(leaders: Leaders, building: StatementBuilder) -> exp.Select:
+    """The groups that lead, their keys in the order of the step's form, then their counts."""
+    select, _ = leading_select(leaders, building)
+    return building.finished(select)
+
+
+def kept_groups_statement(
+    leaders: Leaders, groups: Iterable[Sequence[int]], building: StatementBuilder
+) -> exp.Select:
+    """The largest exact count of some groups, which stand in the statement as constants."""
+    listed = dict(zip(in_order(leaders.grouping), zip(*groups, strict=True), strict=True))
+    columns = [named(_unnested(listed[v]), c) for c, v in leaders.picked.columns]
+    building.keep_picked(leaders.picked, exp.Select(expressions=columns))
+    exact, _ = building.totals(leaders.exact)
+    return building.finished(largest(exact, grouped=True))
+
+
+def _unnested(numbers: Iterable[int]) -> exp.Expression:
+    """Whole numbers as rows; several such columns go along with each other.
+
+    As one text they take DuckDB a twentieth of the time that it takes to read as many constants.
+    """
+    text = exp.Literal.string(",".join(map(str, numbers)))
+    split = exp.Split(this=text, expression=exp.Literal.string(","))
+    return exp.cast(exp.Explode(this=split), exp.DataType.Type.BIGINT)
 
 
 def kept_as(leaders: Leaders) -> tuple[object, ...]:
