@@ -16,7 +16,7 @@ from sqlrs.engines.base import Snapshot, integers, rows_for_good
 from sqlrs.measuring.sampling import SampledTables
 from sqlrs.planning.choose import choose
 from sqlrs.planning.external_plans import DEFAULT_SOLVER_SECONDS, Solved
-from sqlrs.planning.leading import leaders_of_whole_tables
+from sqlrs.planning.leading import Leaders, leaders_of_whole_tables
 from sqlrs.planning.plan import ByKeptGroups, Leading, ResidualPlan, table_names
 from sqlrs.planning.problem import Problem
 from sqlrs.planning.table_statistics import Statistics
@@ -167,10 +167,12 @@ class Evaluator:
             ),
             detail="leaders",
         )
+        if leaders is not None and _costs_more(leaders, plan):
+            leaders = None
         groups = leaders and self.sampled.groups(self.snapshot, leaders, self.dialect)
         if leaders is None or groups is None:
             return plan
-        tried.append(ByKeptGroups(residual, leaders, groups, plan))
+        tried.append(ByKeptGroups.of(plan, leaders, groups, statistics) or plan)
         return tried[-1]
 
     def kept_choices(self, residuals: Residuals) -> set[Members]:
@@ -207,3 +209,8 @@ def _is_particular(plan: ResidualPlan) -> bool:
     """Whether a residual has more to it than rows that are joined, compared and counted."""
     residual = plan.residual
     return bool(residual.external or residual.generals or residual.output is not None)
+
+
+def _costs_more(leaders: Leaders, plan: ResidualPlan) -> bool:
+    """Whether all groups are expected to take no longer than those that lead."""
+    return isinstance(plan, Stepped) and leaders.exact.cost >= plan.cost

@@ -26,6 +26,8 @@ from sqlrs.trees.naming import column_names, free_name
 LEADING = 1000
 # Groups by one variable are large: of these few hold rows enough to be worth a look.
 LEADING_BY_ONE = 64
+# Kept ones are compared with those of whole tables, of which a condition leaves a part.
+_MOST_BY_ONE = 10_000
 # Of fewer rows all groups are counted in a few milliseconds.
 _WORTH_KEEPING = 50_000
 
@@ -113,15 +115,31 @@ def leaders_of_whole_tables(
     ):
         return None
     planner = Planner(statistics)
+    most = _number_kept(kept, problem.free, statistics)
     names = column_names(problem.free)
     picked = Picked(
         name=free_name("leading", set(reserved)),
         columns=tuple(sorted((c, v) for v, c in names.items())),
         keys=(problem.free,),
-        expected=float(LEADING),
+        expected=float(most),
     )
     exact = planner.covered(problem.restricted([picked]))
-    return Leaders(planner.covered(core), picked, exact, LEADING)
+    return Leaders(planner.covered(core), picked, exact, most)
+
+
+def _number_kept(
+    leaves: Sequence[TableRows], free: frozenset[Variable], statistics: Statistics
+) -> int:
+    """How many groups of whole tables are kept; by one variable a part of its values."""
+    if len(free) > 1:
+        return LEADING
+    values = max(
+        statistics.repetition(leaf.table, name).distinct
+        for leaf in leaves
+        for name, variable in leaf.columns
+        if variable in free
+    )
+    return min(max(int(values / 10), LEADING_BY_ONE), _MOST_BY_ONE)
 
 
 def _without_all_lookups(problem: Problem) -> tuple[TableRows, ...]:

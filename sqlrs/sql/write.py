@@ -52,7 +52,7 @@ def statement_of(
         case Leading():
             return leading_statement(plan.leaders, building)
         case ByKeptGroups():
-            return kept_groups_statement(plan.leaders, plan.groups.keys, building)
+            return kept_groups_statement(plan, building)
         case Sweep():
             return sweep_statement(plan.residual)
         case Domain():

@@ -19,17 +19,19 @@ from sqlrs.measuring.measure import measure
 from sqlrs.measuring.measurements import Measurements
 from sqlrs.measuring.sampling import SampledTables
 from sqlrs.planning import leading as leading_planning
+from sqlrs.planning.choose import choose
 from sqlrs.planning.leading import leaders_of_whole_tables
 from sqlrs.planning.limits import of_whole_tables
-from sqlrs.planning.plan import table_names
+from sqlrs.planning.plan import ByKeptGroups, KeptGroups, table_names
 from sqlrs.planning.problem import Problem
 from sqlrs.planning.table_statistics import Statistics
 from sqlrs.planning.total_lookups import Inclusion, inclusions, without_total_lookups
 from sqlrs.residuals.residual import Members, Residual, Residuals
 from sqlrs.sensitivity.refined import reached
 from sqlrs.sql.factorised import StatementBuilder
-from sqlrs.sql.leading_groups import groups_statement, kept_groups_statement
+from sqlrs.sql.leading_groups import groups_statement
 from sqlrs.sql.repetitions import unmatched
+from sqlrs.sql.write import statement_of
 from sqlrs.trees.kept import Kept
 from tests.planning.adapters import Direct
 from tests.planning.strategies import TABLES, Case, cases, queries, rows_of
@@ -147,9 +149,9 @@ def test_what_a_lookup_is_needed_for() -> None:
 
 
 @settings(max_examples=examples(60))
-@given(case=cases(), most=st.sampled_from([1, 2, 10**6]))
+@given(case=cases(), most=st.sampled_from([1, 2, 10**6]), data=st.data())
 def test_groups_of_whole_tables_are_enough_or_say_so(
-    on_duckdb: Direct, case: Case, most: int
+    on_duckdb: Direct, case: Case, most: int, data: st.DataObject
 ) -> None:
     residual = case.residual
     if residual.external or residual.generals:
@@ -163,15 +165,18 @@ def test_groups_of_whole_tables_are_enough_or_say_so(
     found = replace(found, most=most)
     dialect = dialect_named("duckdb")
     rows = on_duckdb.rows(groups_statement(found, StatementBuilder(dialect)))
-    building = StatementBuilder(dialect, table_names(residual))
     expected = plain_value(residual, on_duckdb)
     if not rows:
         assert expected == 0
         return
-    value = on_duckdb.scalar(kept_groups_statement(found, [row[:-1] for row in rows], building))
-    least = rows[-1][-1] if len(rows) >= most else 0
-    assert value <= expected
-    assert value == expected or value < least
+    groups = KeptGroups(tuple(row[:-1] for row in rows), rows[-1][-1] if len(rows) >= most else 0)
+    telling = data.draw(st.sets(st.sampled_from(sorted(residual.boundary)), min_size=1))
+    for how in ("plain", "factorised"):
+        otherwise = choose(residual, case.statistics, how=how)
+        plan = ByKeptGroups(residual, found, groups, frozenset(telling), otherwise)
+        value = on_duckdb.scalar(statement_of(plan, "duckdb"))
+        assert value <= expected
+        assert value == expected or value < groups.least
 
 
 class Linear:
