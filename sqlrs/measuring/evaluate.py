@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from itertools import islice
 from typing import TypeVar
 
 from sqlglot import exp
@@ -15,10 +16,13 @@ from sqlrs.engines.base import Snapshot, integers, rows_for_good
 from sqlrs.measuring.sampling import SampledTables
 from sqlrs.planning.choose import choose
 from sqlrs.planning.external_plans import DEFAULT_SOLVER_SECONDS, Solved
-from sqlrs.planning.plan import Leading, ResidualPlan
+from sqlrs.planning.leading import Leaders, leaders_of_whole_tables
+from sqlrs.planning.plan import ByKeptGroups, Leading, ResidualPlan, table_names
+from sqlrs.planning.problem import Problem
 from sqlrs.planning.table_statistics import Statistics
+from sqlrs.planning.total_lookups import Inclusion, without_total_lookups
 from sqlrs.query import Query
-from sqlrs.residuals.residual import Residual
+from sqlrs.residuals.residual import Members, Residual, Residuals
 from sqlrs.sql.leading_groups import NOT_ENOUGH
 from sqlrs.sql.together import Stepped, batches, together
 from sqlrs.sql.write import statement_of
@@ -87,9 +91,42 @@ class Evaluator:
 
     def together(self, residuals: Iterable[Residual]) -> Iterator[Batch]:
         """Several residuals in few statements that share their work, each yet to be run."""
-        for batch in batches(map(self._plan, residuals)):
-            plans = batch if isinstance(batch, list) else [batch]
-            yield Batch(tuple(plan.residual for plan in plans), partial(self._values, batch))
+        # A plan may be that of a residual without some lookups. Those that can share come together.
+        planned = sorted(
+            ((one, self._plan(one)) for one in residuals),
+            key=lambda one: isinstance(one[1], Stepped),
+        )
+        own = (residual for residual, _ in planned)
+        for batch in batches(plan for _, plan in planned):
+            several = len(batch) if isinstance(batch, list) else 1
+            yield Batch(tuple(islice(own, several)), partial(self._values, batch))
+
+    def reduced(self, residual: Residual) -> Residual:
+        """A residual with the same value, without the lookups that are known to change no count."""
+        fixed = rows_for_good(self.snapshot)
+        if fixed is None or self.how != "auto" or self.statistics is None:
+            return residual
+        found: dict[str, Residual] = self.kept.of((fixed, residual), dict, detail="reduced")
+        if "for good" in found:
+            return found["for good"]
+        unknown: list[Inclusion] = []
+
+        def holds(inclusion: Inclusion) -> bool:
+            known = self.sampled.holds(self.snapshot, inclusion)
+            if known is None:
+                unknown.append(inclusion)
+            return bool(known)
+
+        smaller = without_total_lookups(residual, holds)
+        if unknown:
+            # What would be asked next, if these hold, is wished for at the same time.
+            without_total_lookups(residual, lambda one: holds(one) or one in unknown)
+        # What is written for it is found by the very same object.
+        if found.setdefault("now", smaller).members != smaller.members:
+            found["now"] = smaller
+        if not unknown:
+            found["for good"] = found["now"]
+        return found["now"]
 
     def _values(self, batch: ResidualPlan | list[Stepped]) -> list[int]:
         if isinstance(batch, list):
@@ -98,7 +135,9 @@ class Evaluator:
             return [self._settled(plan, n) for plan, n in zip(batch, found, strict=True)]
         return [self._value(batch)]
 
-    def _plan(self, residual: Residual) -> ResidualPlan:
+    def _plan(self, whole: Residual) -> ResidualPlan:
+        residual = self.reduced(whole)
+
         def chosen() -> ResidualPlan:
             return choose(
                 residual,
@@ -109,7 +148,36 @@ class Evaluator:
                 quick=dialect_named(self.dialect).quick_rows,
             )
 
-        return self._kept((residual,), chosen, ("plan", self.how, self.solver_seconds))
+        plan = self._kept((residual,), chosen, ("plan", self.how, self.solver_seconds))
+        return self._by_kept_groups(plan)
+
+    def _by_kept_groups(self, plan: ResidualPlan) -> ResidualPlan:
+        """The groups that lead in whole tables, where they are known and were enough so far."""
+        fixed, statistics = rows_for_good(self.snapshot), self.statistics
+        if fixed is None or statistics is None or self.how != "auto" or _is_particular(plan):
+            return plan
+        tried: list[ResidualPlan] = self.kept.of((fixed, plan), list, detail="tried")
+        if tried:
+            return tried[-1]
+        residual = plan.residual
+        leaders = self.kept.of(
+            (fixed, residual),
+            lambda: leaders_of_whole_tables(
+                Problem.of(residual), statistics, table_names(residual)
+            ),
+            detail="leaders",
+        )
+        if leaders is not None and _costs_more(leaders, plan):
+            leaders = None
+        groups = leaders and self.sampled.groups(self.snapshot, leaders, self.dialect)
+        if leaders is None or groups is None:
+            return plan
+        tried.append(ByKeptGroups.of(plan, leaders, groups, statistics) or plan)
+        return tried[-1]
+
+    def kept_choices(self, residuals: Residuals) -> set[Members]:
+        """The residuals that were enough last time, where the rows are the same; may be changed."""
+        return self._kept((residuals,), set[Members], "enough")
 
     def _kept(self, about: tuple[object, ...], make: Callable[[], Made], what: Hashable) -> Made:
         """What is made once for the same rows, if they are known to be the same."""
@@ -119,6 +187,10 @@ class Evaluator:
     def _settled(self, plan: ResidualPlan, value: int) -> int:
         """The value, by another plan where the groups that lead were not enough."""
         if isinstance(plan, Leading) and value == NOT_ENOUGH:
+            return self._value(plan.otherwise)
+        if isinstance(plan, ByKeptGroups) and value < plan.groups.least:
+            # They will not be enough on these rows again.
+            self._kept((plan.otherwise,), list[ResidualPlan], "tried").append(plan.otherwise)
             return self._value(plan.otherwise)
         return value
 
@@ -131,3 +203,14 @@ class Evaluator:
 
     def _statement(self, plan: ResidualPlan) -> exp.Select:
         return self._kept((plan,), lambda: statement_of(plan, self.dialect), "statement")
+
+
+def _is_particular(plan: ResidualPlan) -> bool:
+    """Whether a residual has more to it than rows that are joined, compared and counted."""
+    residual = plan.residual
+    return bool(residual.external or residual.generals or residual.output is not None)
+
+
+def _costs_more(leaders: Leaders, plan: ResidualPlan) -> bool:
+    """Whether all groups are expected to take no longer than those that lead."""
+    return isinstance(plan, Stepped) and leaders.exact.cost >= plan.cost

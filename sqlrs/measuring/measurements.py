@@ -25,7 +25,7 @@ from sqlrs.measuring.read_on_the_way import ReadOnTheWay, is_grouped_table
 from sqlrs.measuring.sampling import SampledTables
 from sqlrs.measuring.work import Fold, Folding, Gauge, Progress, Values, Work
 from sqlrs.planning.external_plans import DEFAULT_SOLVER_SECONDS
-from sqlrs.planning.limits import frequency_above, frequency_of, limit
+from sqlrs.planning.limits import frequency_above, frequency_of, limit, of_whole_tables
 from sqlrs.planning.table_statistics import Columns
 from sqlrs.query import Term
 from sqlrs.residuals.isomorphism import representatives
@@ -285,19 +285,24 @@ def _limits(work: Work, evaluator: Evaluator) -> _Known:
         return {}
     frequencies = dict(evaluator.sampled.frequencies(evaluator.snapshot))
     statistics = replace(statistics, frequencies=frequencies)
-    return {part.members: limit(part, statistics) for part in work.statements}
+    parts = work.statements
+    return {part.members: limit(evaluator.reduced(part), statistics) for part in parts}
 
 
 def _read_before(work: Work, evaluator: Evaluator) -> _Known:
-    """The values that are frequencies of whole tables and were read on the same rows."""
+    """The values that follow from whole tables and were read on the same rows."""
     statistics = evaluator.statistics
     if statistics is None:
         return {}
     found: _Known = {}
+    values = evaluator.sampled.values(evaluator.snapshot)
     for part in work.statements:
-        columns = frequency_of(part)
+        one = evaluator.reduced(part)
+        columns = frequency_of(one)
         if columns is not None and columns in statistics.frequencies:
             found[part.members] = statistics.frequencies[columns]
+        elif (known := values.get(of_whole_tables(one))) is not None:
+            found[part.members] = known
     return found
 
 
@@ -308,15 +313,26 @@ def _run(work: Work, evaluator: Evaluator, parts: Iterable[Residual], known: _Kn
         work.hear(len(batch.residuals))
         for part, value in zip(batch.residuals, batch.run(), strict=True):
             found[part.members] = value
-            if (columns := frequency_of(part)) is not None:
-                evaluator.sampled.learn(evaluator.snapshot, columns, value)
+            _learn(evaluator, evaluator.reduced(part), value)
     return found
+
+
+def _learn(evaluator: Evaluator, part: Residual, value: int) -> None:
+    """Keep a value that is one of whole tables, whatever else a query asks of them."""
+    if (columns := frequency_of(part)) is not None:
+        evaluator.sampled.learn(evaluator.snapshot, columns, value)
+    elif (tables := of_whole_tables(part)) is not None:
+        evaluator.sampled.values(evaluator.snapshot)[tables] = value
 
 
 def _until_settled(work: Work, evaluator: Evaluator, folding: Folding, before: _Known) -> _Known:
     """The values that matter most, until those that are left cannot change the fold."""
     everything = work.residuals.query.everything
     known = dict(before)
+    before_that = evaluator.kept_choices(work.residuals)
+    if enough := [part for part in work.statements if part.members in before_that]:
+        # Most likely these are enough again, and one question less is asked for each round.
+        known = _run(work, evaluator, enough, known)
     limits = _limits(work, evaluator)
     # The only value there is decides the fold; that is not worth two folds to find out.
     alone = len([part for part in work.statements if part.members != everything]) == 1
@@ -331,6 +347,7 @@ def _until_settled(work: Work, evaluator: Evaluator, folding: Folding, before: _
                 chosen += _next(work, folding, least, most, open_)
         if not chosen:
             work.hear(len(work.statements))
+            before_that |= known.keys() - before.keys()
             return most
         limited = _limited(evaluator, chosen)
         known = _run(work, evaluator, [part for part in chosen if part not in limited], known)
@@ -344,7 +361,8 @@ def _limited(evaluator: Evaluator, chosen: list[Residual]) -> list[Residual]:
     wanted: dict[Columns, tuple[Table, frozenset[str]]] = {}
     found = []
     for part in chosen:
-        above = None if frequency_of(part) else frequency_above(part)
+        one = evaluator.reduced(part)
+        above = None if frequency_of(one) else frequency_above(one)
         if above is not None and (columns := (above[0].identity, above[1])) not in known:
             wanted[columns] = above
             found.append(part)

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
+from sqlglot import exp
+
 from sqlrs.catalog import Table
-from sqlrs.engines.base import Snapshot, learned
+from sqlrs.dialects import dialect_named
+from sqlrs.engines.base import Snapshot, integer_rows, learned, rows_for_good
 from sqlrs.planning.key_joins import joins_by_keys
+from sqlrs.planning.leading import Leaders
+from sqlrs.planning.plan import KeptGroups
 from sqlrs.planning.table_statistics import Columns, Identity, Repetition, Statistics
+from sqlrs.planning.total_lookups import Inclusion
 from sqlrs.query import Query, Variable
-from sqlrs.sql.repetitions import largest_frequencies, repetitions, sizes_of
+from sqlrs.sql.factorised import StatementBuilder
+from sqlrs.sql.leading_groups import groups_statement, kept_as
+from sqlrs.sql.repetitions import largest_frequencies, repetitions, sizes_of, unmatched
 from sqlrs.values import behave_alike
 
 # Below this many rows every plan is quick; up to the next number a column is read as a whole, and
@@ -20,6 +28,8 @@ from sqlrs.values import behave_alike
 _SMALL = 2_000
 _WHOLE = 10_000_000
 _SAMPLE = 200_000
+# Joins of whole tables whose groups that lead are kept.
+_MOST_GROUPS = 64
 # Of so many private tables all residuals that are measured are of one size: none is left out. Of
 # more, frequencies may show that some of them can.
 _EACH_NEEDED = 2
@@ -32,11 +42,20 @@ def read_statistics(snapshot: Snapshot, query: Query) -> Statistics:
 
 @dataclass(frozen=True, repr=False)
 class _Sampled:
-    """Numbers of rows, repetitions of columns, and largest frequencies of whole columns."""
+    """Numbers of rows, repetitions of columns, and largest frequencies of whole columns.
+
+    ``inclusions``: whether every row finds the row that it refers to. ``values``: T_E of residuals
+    of whole tables, ``groups``: those that lead. ``wished``: what would have helped, by the release
+    that would have used it.
+    """
 
     rows: dict[Identity, float] = field(default_factory=dict)
     columns: dict[tuple[Identity, str], Repetition] = field(default_factory=dict)
     frequencies: dict[Columns, int] = field(default_factory=dict)
+    inclusions: dict[Hashable, bool] = field(default_factory=dict)
+    values: dict[Hashable, int] = field(default_factory=dict)
+    groups: dict[Hashable, KeptGroups] = field(default_factory=dict)
+    wished: dict[Hashable, object] = field(default_factory=dict)
 
 
 class SampledTables:
@@ -95,6 +114,47 @@ class SampledTables:
         """The largest frequencies that are known of the rows of a snapshot."""
         return self._sampled.frequencies if snapshot is self._snapshot else {}
 
+    def holds(self, snapshot: Snapshot, inclusion: Inclusion) -> bool | None:
+        """Whether every row finds the row that it refers to; None where that was not looked at.
+
+        It is looked at once, and only where the rows stay as they are.
+        """
+        known = self._sampled.inclusions
+        if snapshot is not self._snapshot:
+            return None
+        if inclusion.key not in known:
+            statement = unmatched(inclusion)
+            if not self.worth(snapshot, inclusion.key, statement):
+                return None
+            known[inclusion.key] = snapshot.scalar(statement) == 0
+        return known[inclusion.key]
+
+    def worth(self, snapshot: Snapshot, what: Hashable, read_by: exp.Expression) -> bool:
+        """Whether to read something that later releases have too: an earlier one wished for it.
+
+        So the only release on some rows never pays for others.
+        """
+        if rows_for_good(snapshot, read_by) is None:
+            return False
+        return self._sampled.wished.setdefault(what, self._release) is not self._release
+
+    def groups(self, snapshot: Snapshot, leaders: Leaders, dialect: str) -> KeptGroups | None:
+        """The groups of whole tables that lead; None where they were not looked for."""
+        known, what = self._sampled.groups, kept_as(leaders)
+        if what in known or snapshot is not self._snapshot:
+            return known.get(what)
+        statement = groups_statement(leaders, StatementBuilder(dialect_named(dialect)))
+        if len(known) >= _MOST_GROUPS or not self.worth(snapshot, what, statement):
+            return None
+        rows = integer_rows(snapshot.rows(statement))
+        least = rows[-1][-1] if len(rows) >= leaders.most else 0
+        known[what] = KeptGroups(tuple(row[:-1] for row in rows), least)
+        return known[what]
+
+    def values(self, snapshot: Snapshot) -> dict[Hashable, int]:
+        """The values of residuals of whole tables that are known of these rows; may be added to."""
+        return self._sampled.values if snapshot is self._snapshot else {}
+
     def _guessed_columns(self, query: Query) -> dict[tuple[Identity, str], Repetition]:
         """What is joined with a key has the key's values, some more often than others."""
         size = self._sampled.rows
@@ -116,6 +176,7 @@ class SampledTables:
 
     def _begin(self, snapshot: Snapshot | None) -> None:
         self._snapshot = snapshot
+        self._release = object()
         self._sampled = (
             _Sampled() if snapshot is None else learned(snapshot, "statistics", _Sampled)
         )
@@ -148,8 +209,8 @@ class PublicTables(SampledTables):
 
     def _begin(self, snapshot: Snapshot | None) -> None:
         # Nothing that others have learned of private tables, and nothing assumed for others.
+        super()._begin(None)
         self._snapshot = snapshot
-        self._sampled = _Sampled()
 
     def _read_sizes(self, snapshot: Snapshot, tables: Sequence[Table]) -> None:
         private = [table for table in tables if table.private]

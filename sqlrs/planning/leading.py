@@ -12,18 +12,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from sqlrs.catalog import Family
 from sqlrs.planning.bags import Grouping
 from sqlrs.planning.bounding import connected
 from sqlrs.planning.estimate import STEP
 from sqlrs.planning.inclusion_exclusion import Planner, Sum
-from sqlrs.planning.leaves import Leaf, Picked, TableRows
+from sqlrs.planning.leaves import Leaf, Picked, TableRows, weights_of
 from sqlrs.planning.problem import Problem
+from sqlrs.planning.table_statistics import Statistics
 from sqlrs.query import Variable
 from sqlrs.trees.naming import column_names, free_name
 
 LEADING = 1000
 # Groups by one variable are large: of these few hold rows enough to be worth a look.
 LEADING_BY_ONE = 64
+# Kept ones are compared with those of whole tables, of which a condition leaves a part.
+_MOST_BY_ONE = 10_000
+# Of fewer rows all groups are counted in a few milliseconds.
+_WORTH_KEEPING = 50_000
 
 
 @dataclass(frozen=True)
@@ -86,6 +92,79 @@ def leaders(problem: Problem, planner: Planner, reserved: frozenset[str]) -> Lea
     )
     exact = planner.covered(problem.restricted([picked]))
     return Leaders(counted, picked, exact, leading_number(problem.free))
+
+
+def leaders_of_whole_tables(
+    problem: Problem, statistics: Statistics, reserved: frozenset[str]
+) -> Leaders | None:
+    """The same where the groups that lead are those of whole tables, which serve every query.
+
+    Not only lookups are left out but every condition. None where nothing is, where the groups would
+    hold other values than whole numbers, or where all groups are counted soon.
+    """
+    whole = not any(map(weights_of, problem.leaves)) and problem.output is None
+    if not problem.free or not whole:
+        return None
+    kept = _without_all_lookups(problem)
+    core = Problem(tuple(replace(leaf, filters=frozenset()) for leaf in kept), problem.free)
+    if (
+        not _are_of_whole_tables(kept)
+        or any(v.type.family is not Family.INTEGER for v in problem.free)
+        or core == problem
+        or max(statistics.size(leaf.table) for leaf in kept) < _WORTH_KEEPING
+    ):
+        return None
+    planner = Planner(statistics)
+    most = _number_kept(kept, problem.free, statistics)
+    names = column_names(problem.free)
+    picked = Picked(
+        name=free_name("leading", set(reserved)),
+        columns=tuple(sorted((c, v) for v, c in names.items())),
+        keys=(problem.free,),
+        expected=float(most),
+    )
+    exact = planner.covered(problem.restricted([picked]))
+    return Leaders(planner.covered(core), picked, exact, most)
+
+
+def _number_kept(
+    leaves: Sequence[TableRows], free: frozenset[Variable], statistics: Statistics
+) -> int:
+    """How many groups of whole tables are kept; by one variable a part of its values."""
+    if len(free) > 1:
+        return LEADING
+    values = max(
+        statistics.repetition(leaf.table, name).distinct
+        for leaf in leaves
+        for name, variable in leaf.columns
+        if variable in free
+    )
+    return min(max(int(values / 10), LEADING_BY_ONE), _MOST_BY_ONE)
+
+
+def _without_all_lookups(problem: Problem) -> tuple[TableRows, ...]:
+    """The leaves without those that have one row at most for each result of the others."""
+    leaves = [leaf for leaf in problem.leaves if isinstance(leaf, TableRows)]
+    while True:
+        for leaf in leaves:
+            rest = [other for other in leaves if other is not leaf]
+            held = _held(rest)
+            known = any(key <= held for key in leaf.keys)
+            if rest and known and problem.free <= held and connected(rest):
+                leaves = rest
+                break
+        else:
+            return tuple(leaves)
+
+
+def _are_of_whole_tables(leaves: Sequence[TableRows]) -> bool:
+    """Whether every row of the tables can be read: there is no constant or computed column."""
+    return bool(leaves) and not any(
+        leaf.constants
+        or leaf.table.bounded
+        or any(leaf.table.column(name).computed is not None for name, _ in leaf.columns)
+        for leaf in leaves
+    )
 
 
 def without_lookups(problem: Problem) -> tuple[Leaf, ...]:

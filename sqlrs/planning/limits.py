@@ -6,6 +6,7 @@ evaluated. docs/proofs/plans.md has the proof.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from math import prod
 
 from sqlrs.catalog import Table
@@ -35,26 +36,52 @@ def limit(residual: Residual, statistics: Statistics) -> int:
 def frequency_of(residual: Residual) -> Columns | None:
     """The columns of a whole table whose largest frequency T_E is; None where it is another number.
 
-    One table without a condition of its own is grouped by columns that the query makes non-null.
+    One table without a condition of its own is grouped by columns that the query makes non-null;
+    others that it makes non-null are so in every row.
     """
     if len(residual.members) > 1 or residual.predicates or residual.external:
         return None
     (atom,) = residual.atoms
-    joined = residual.query.never_null
-    columns = {name: term for name, term in atom.terms if term in joined}
+    joined = {n: term for n, term in atom.terms if term in residual.query.never_null}
+    columns = {name: term for name, term in joined.items() if term in residual.boundary}
     # Distinct outputs are rows where a key is among them.
     if residual.output is not None and not any(key <= residual.output for key in atom.keys):
         return None
     if (
         atom.weight is not None
+        or atom.table.bounded
         or has_condition(atom)
-        or len(set(columns.values())) < len(columns)
+        or len(set(joined.values())) < len(joined)
         or frozenset(columns.values()) != residual.boundary
+        or any(atom.table.column(name).nullable for name in joined.keys() - columns.keys())
         or any(atom.table.column(name).computed is not None for name in columns)
         or not all(behave_alike([atom.table.column(name).type]) for name in columns)
     ):
         return None
     return atom.table.identity, frozenset(columns)
+
+
+def of_whole_tables(residual: Residual) -> Hashable | None:
+    """What T_E is a function of, beside the rows, where no condition thins any table out.
+
+    Two residuals with the same result here have the same T_E on the same rows. None where a query's
+    own constants or weights have a part in it, and for a query itself: its count is no T_E.
+    """
+    atoms, compared = residual.atoms, residual.comparisons
+    if (
+        not residual.boundary
+        or residual.external
+        or residual.generals
+        or any(not isinstance(term, Variable) for p in compared for term in (p.left, p.right))
+    ):
+        return None
+    for atom in atoms:
+        computed = any(atom.table.column(name).computed is not None for name in atom.reads)
+        if atom.weight is not None or atom.table.bounded or has_condition(atom) or computed:
+            return None
+    rows = tuple(sorted(((*a.table.identity, a.terms) for a in atoms), key=str))
+    never_null = residual.query.never_null & residual.variables
+    return rows, residual.boundary, residual.output, residual.inequalities, compared, never_null
 
 
 def frequency_above(residual: Residual) -> tuple[Table, frozenset[str]] | None:

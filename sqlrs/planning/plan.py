@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from sqlrs.planning.bags import Grouping, Join, described
@@ -12,6 +12,8 @@ from sqlrs.planning.leading import Leaders
 from sqlrs.planning.leaves import Leaf, Picked, Ranked, RunningSum, weights_of
 from sqlrs.planning.problem import Above, Condition, Equal, Renamed
 from sqlrs.planning.prune import Pruning
+from sqlrs.planning.table_statistics import Statistics
+from sqlrs.query import Variable
 from sqlrs.residuals.residual import Residual
 from sqlrs.trees.predicates import predicate_text
 
@@ -141,6 +143,71 @@ class Leading:
         lines += [f"  {line}" for line in sum_lines(self.leaders.core)]
         lines += ["exact for these:", *(f"  {line}" for line in sum_lines(self.leaders.exact))]
         return [*lines, "if one of the others may be larger:", *self.otherwise.lines()]
+
+
+@dataclass(frozen=True, repr=False)
+class KeptGroups:
+    """The groups of whole tables that lead, their keys in the order of their step. Private.
+
+    ``least``: what no other group exceeds.
+    """
+
+    keys: tuple[tuple[int, ...], ...]
+    least: int
+
+    def __repr__(self) -> str:
+        return "KeptGroups(private)"
+
+
+@dataclass(frozen=True)
+class ByKeptGroups:
+    """Groups of whole tables that lead, known from before, exactly; else another plan.
+
+    ``telling``: the variables of which these groups hold few of all values.
+    """
+
+    residual: Residual
+    leaders: Leaders
+    groups: KeptGroups
+    telling: frozenset[Variable]
+    otherwise: ResidualPlan
+    name: str = "leading"
+
+    @classmethod
+    def of(
+        cls, plan: ResidualPlan, leaders: Leaders, groups: KeptGroups, statistics: Statistics
+    ) -> ByKeptGroups | None:
+        """By the groups that are known, None where they are none or no few of all."""
+        found = cls(plan.residual, leaders, groups, plan.residual.boundary, plan)
+        if not groups.keys:
+            return None
+        telling = frozenset(
+            v for v, n in found.values.items() if 2 * len({*n}) <= _values(v, found, statistics)
+        )
+        return replace(found, telling=telling) if telling else None
+
+    @property
+    def values(self) -> dict[Variable, tuple[int, ...]]:
+        """The values of each variable, group by group."""
+        grouping = self.leaders.grouping
+        order = (v for v in grouping.canonical.order if v in grouping.keep)
+        return dict(zip(order, zip(*self.groups.keys, strict=True), strict=True))
+
+    def lines(self) -> list[str]:
+        """The exact counts, and what is done if they are not enough."""
+        lines = ["exact for the groups of whole tables that lead:"]
+        lines += [f"  {line}" for line in sum_lines(self.leaders.exact)]
+        return [*lines, "if one of the others may be larger:", *self.otherwise.lines()]
+
+
+def _values(variable: Variable, plan: ByKeptGroups, statistics: Statistics) -> float:
+    """About how many values a variable has in some table."""
+    return max(
+        statistics.repetition(atom.table, name).distinct
+        for atom in plan.residual.atoms
+        for name, term in atom.terms
+        if term == variable
+    )
 
 
 def table_steps(sums: Iterable[Sum]) -> list[Grouping]:

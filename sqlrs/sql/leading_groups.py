@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from sqlglot import exp
 
 from sqlrs.planning.inclusion_exclusion import Sum
 from sqlrs.planning.leading import Leaders, leading_number, one_grouping
+from sqlrs.planning.plan import ByKeptGroups, Plain
 from sqlrs.sql.factorised import StatementBuilder, Stored, in_order, largest
+from sqlrs.sql.plain import plain_among
 from sqlrs.trees.build import ascending, inner, joined_with, named, number, select_from, table_named
 from sqlrs.trees.identifiers import again, column
 from sqlrs.trees.naming import RESULTS
@@ -41,6 +45,40 @@ def leading_statement(leaders: Leaders, building: StatementBuilder) -> exp.Selec
     return building.finished(
         joined_with(select_from(table_named(best), named(value, RESULTS)), table_named(least), [])
     )
+
+
+def groups_statement(leaders: Leaders, building: StatementBuilder) -> exp.Select:
+    """The groups that lead, their keys in the order of the step's form, then their counts."""
+    select, _ = leading_select(leaders, building)
+    return building.finished(select)
+
+
+def kept_groups_statement(plan: ByKeptGroups, building: StatementBuilder) -> exp.Select:
+    """The largest exact count of some groups, which stand in the statement as constants."""
+    leaders, listed = plan.leaders, plan.values
+    columns = leaders.picked.columns
+    if isinstance(plan.otherwise, Plain):
+        among = {}
+        for c, v in columns:
+            if v in plan.telling:
+                some = exp.Select(expressions=[named(_unnested(dict.fromkeys(listed[v])), c)])
+                name = building.add(f"{leaders.picked.name}_{c}", some)
+                among[v] = select_from(table_named(name), column(c, name))
+        return building.finished(plain_among(plan.residual, among))
+    rows = exp.Select(expressions=[named(_unnested(listed[v]), c) for c, v in columns])
+    building.keep_picked(leaders.picked, rows)
+    exact, _ = building.totals(leaders.exact)
+    return building.finished(largest(exact, grouped=True))
+
+
+def _unnested(numbers: Iterable[int]) -> exp.Expression:
+    """Whole numbers as rows; several such columns go along with each other.
+
+    As one text they take DuckDB a twentieth of the time that it takes to read as many constants.
+    """
+    text = exp.Literal.string(",".join(map(str, numbers)))
+    split = exp.Split(this=text, expression=exp.Literal.string(","))
+    return exp.cast(exp.Explode(this=split), exp.DataType.Type.BIGINT)
 
 
 def kept_as(leaders: Leaders) -> tuple[object, ...]:

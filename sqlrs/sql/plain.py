@@ -45,6 +45,19 @@ def plain(residual: Residual) -> exp.Select:
     return largest(rows, "per_boundary_value")
 
 
+def plain_among(residual: Residual, among: Mapping[Variable, exp.Select]) -> exp.Select:
+    """The same for the values of the boundary whose parts are each among those given.
+
+    All rows of such a value are read, so that its count is exact.
+    """
+    joined, places = join_of(residual, among=among)
+    boundary = sorted(residual.boundary)
+    rows = grouped_count(joined, places, boundary, residual.output, weights_in(residual))
+    counted = "per_boundary_value"
+    value = exp.Coalesce(this=exp.Max(this=column(RESULTS, counted)), expressions=[number(0)])
+    return select_from(inner(rows, counted), named(value, RESULTS))
+
+
 def largest_side_by_side(residual: Residual, sides: SideBySide) -> exp.Select:
     """T_E of each of several queries, as one row; ``residual`` is of what they have in common.
 
@@ -87,15 +100,18 @@ def factors_of(
 
 
 def join_of(
-    residual: Residual, further: Callable[[str], Iterable[str]] = lambda alias: ()
+    residual: Residual,
+    further: Callable[[str], Iterable[str]] = lambda alias: (),
+    among: Mapping[Variable, exp.Select] | None = None,
 ) -> tuple[exp.Select, Places]:
     """FROM, JOIN and WHERE of the residual, and the column that stands for each variable.
 
     ``further``: columns that are read of the atom of an alias beside its own.
+    ``among``: variables whose values are some alone, in every atom that holds them.
     """
     first, *rest = connected_order(residual.atoms)
     places, within = _own_places(first)
-    select = exp.Select(from_=exp.From(this=_rows(first, further)))
+    select = exp.Select(from_=exp.From(this=_rows(first, further, among)))
     joined_here = {v for v, _ in within}
     where = [*(equal for _, equal in within), *atom_conditions(first)]
     for atom in rest:
@@ -105,7 +121,7 @@ def join_of(
             for v, here in own.items()
             if v in places
         }
-        select = joined_with(select, _rows(atom, further), list(common.values()))
+        select = joined_with(select, _rows(atom, further, among), list(common.values()))
         joined_here |= {*common, *(v for v, _ in within)}
         where += [*(equal for _, equal in within), *atom_conditions(atom)]
         places = {**own, **places}
@@ -114,9 +130,24 @@ def join_of(
     return filtered_by(select, where), places
 
 
-def _rows(atom: Atom, further: Callable[[str], Iterable[str]]) -> exp.Expression:
+def _rows(
+    atom: Atom,
+    further: Callable[[str], Iterable[str]],
+    among: Mapping[Variable, exp.Select] | None,
+) -> exp.Expression:
     """What stands in FROM for an atom."""
-    return rows_of(atom.table, atom.reads.union(further(atom.alias)), atom.alias)
+    used = atom.reads.union(further(atom.alias))
+    rows = rows_of(atom.table, used, atom.alias)
+    some = [
+        exp.In(this=column(name, atom.alias), query=among[term].copy().subquery(copy=False))
+        for name, term in atom.terms
+        if among and isinstance(term, Variable) and term in among
+    ]
+    if not some:
+        return rows
+    # Inside FROM, an engine thins the rows out before it joins them.
+    columns = (column(name, atom.alias) for name in sorted(used))
+    return inner(filtered_by(select_from(rows, *columns), some), atom.alias)
 
 
 def weights_in(residual: Residual) -> list[exp.Expression]:

@@ -1,4 +1,4 @@
-"""Statements for statistics: sizes of tables, and how values repeat in their columns."""
+"""Statements for statistics: sizes, how values repeat, whether each finds what it refers to."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from sqlrs.catalog import Table
-from sqlrs.trees.build import table_of, union_of
+from sqlrs.planning.total_lookups import Inclusion
+from sqlrs.trees.build import filtered_by, select_from, table_of, union_of
 from sqlrs.trees.identifiers import column
 
 
@@ -24,6 +25,25 @@ def repetitions(columns: Sequence[tuple[Table, str, float]]) -> exp.Expression:
 def largest_frequencies(wanted: Sequence[tuple[Table, frozenset[str]]]) -> exp.Expression:
     """For each table and columns their position and the most rows with the same values there."""
     return union_of([_largest_frequency(*one, i) for i, one in enumerate(wanted)])
+
+
+def unmatched(inclusion: Inclusion) -> exp.Select:
+    """The number of rows that refer to no row of the other table: 0 where the inclusion holds."""
+    here, there = "referring", "referred"
+    filled = [_filled(name, there) for name in sorted(inclusion.filled)]
+    equal = [
+        exp.EQ(this=column(other, there), expression=column(own, here))
+        for own, other in inclusion.columns
+    ]
+    found = select_from(table_of(inclusion.other, there), exp.Literal.number(1))
+    missing = exp.Not(this=exp.Exists(this=filtered_by(found, [*equal, *filled])))
+    own = [_filled(n, here) for n, _ in inclusion.columns if inclusion.table.column(n).nullable]
+    every = select_from(table_of(inclusion.table, here), exp.Count(this=exp.Star()))
+    return filtered_by(every, [*own, missing])
+
+
+def _filled(name: str, alias: str) -> exp.Expression:
+    return exp.Not(this=exp.Is(this=column(name, alias), expression=exp.Null()))
 
 
 def _largest_frequency(table: Table, names: frozenset[str], position: int) -> exp.Select:

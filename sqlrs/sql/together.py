@@ -102,6 +102,6 @@ def shared_steps(plans: Iterable[Stepped]) -> list[Grouping]:
         for form, step in forms.items():
             steps.setdefault(form, step)
     return sorted(
-        (s for form, s in steps.items() if uses[form] > 1 and len(s.join.leaves) > 1),
+        (s for form, s in steps.items() if uses[form] > 1),
         key=lambda step: len(step.join.leaves),
     )

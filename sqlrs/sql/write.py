@@ -6,10 +6,23 @@ from sqlglot import exp
 
 from sqlrs.dialects import dialect_named
 from sqlrs.planning.external_plans import Domain, Solved, Sweep
-from sqlrs.planning.plan import Factorised, Leading, Plain, Pruned, ResidualPlan, table_names
+from sqlrs.planning.plan import (
+    ByKeptGroups,
+    Factorised,
+    Leading,
+    Plain,
+    Pruned,
+    ResidualPlan,
+    table_names,
+)
 from sqlrs.sql.external_variables import domain_statement, solver_rows, sweep_statement
 from sqlrs.sql.factorised import Kept, StatementBuilder, largest
-from sqlrs.sql.leading_groups import first_of, groups_of, leading_statement
+from sqlrs.sql.leading_groups import (
+    first_of,
+    groups_of,
+    kept_groups_statement,
+    leading_statement,
+)
 from sqlrs.sql.plain import plain
 from sqlrs.sql.pruned import pruned_statement
 
@@ -38,6 +51,8 @@ def statement_of(
             return pruned_statement(plan.pruning, building)
         case Leading():
             return leading_statement(plan.leaders, building)
+        case ByKeptGroups():
+            return kept_groups_statement(plan, building)
         case Sweep():
             return sweep_statement(plan.residual)
         case Domain():

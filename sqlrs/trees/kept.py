@@ -14,7 +14,7 @@ from sqlglot import exp
 Made = TypeVar("Made")
 
 _TEXTS = "sqlrs_texts"
-_MOST = 200
+_MOST = 500
 
 
 @dataclass(frozen=True)

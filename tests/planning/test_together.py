@@ -106,8 +106,19 @@ def test_a_last_grouping_that_others_begin_with_is_read_from_them(on_duckdb: Dir
 
 
 def test_without_common_steps_there_is_nothing_before_the_values() -> None:
+    plans = stepped(plans_of("ab bc"))[:1]
+    assert outer_names(together(plans, "duckdb")) == ["value_1"]
+
+
+def test_a_grouping_of_one_table_is_read_by_all(on_duckdb: Direct) -> None:
+    """The edges of a node are counted once for the paths and for the largest of them."""
     plans = stepped(plans_of("ab bc"))
-    assert outer_names(together(plans, "duckdb")) == ["value_1", "value_2", "value_3"][: len(plans)]
+    statement = together(plans, "duckdb")
+    shared = [name for name in outer_names(statement) if name.startswith("shared_")]
+    assert shared
+    on_duckdb.fill(EDGE, [(a, b) for a in range(5) for b in range(5) if (a * b) % 3 != 1])
+    (row,) = on_duckdb.rows(statement)
+    assert list(row) == [on_duckdb.scalar(emit.plain(plan.residual)) for plan in plans]
 
 
 def test_names_inside_hide_none_outside() -> None:

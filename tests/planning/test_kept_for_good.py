@@ -1,0 +1,281 @@
+"""What is kept of rows that stay as they are changes no number, and is never kept of others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sqlglot import exp
+
+from sqlrs.dialects import dialect_named
+from sqlrs.measuring import sampling as reading
+from sqlrs.measuring.evaluate import Evaluator
+from sqlrs.measuring.measure import measure
+from sqlrs.measuring.measurements import Measurements
+from sqlrs.measuring.sampling import SampledTables
+from sqlrs.planning import leading as leading_planning
+from sqlrs.planning.choose import choose
+from sqlrs.planning.leading import leaders_of_whole_tables
+from sqlrs.planning.limits import of_whole_tables
+from sqlrs.planning.plan import ByKeptGroups, KeptGroups, table_names
+from sqlrs.planning.problem import Problem
+from sqlrs.planning.table_statistics import Statistics
+from sqlrs.planning.total_lookups import Inclusion, inclusions, without_total_lookups
+from sqlrs.residuals.residual import Members, Residual, Residuals
+from sqlrs.sensitivity.refined import reached
+from sqlrs.sql.factorised import StatementBuilder
+from sqlrs.sql.leading_groups import groups_statement
+from sqlrs.sql.repetitions import unmatched
+from sqlrs.sql.write import statement_of
+from sqlrs.trees.kept import Kept
+from tests.planning.adapters import Direct
+from tests.planning.strategies import TABLES, Case, cases, queries, rows_of
+from tests.support.builders import atom, query, table
+from tests.support.examples import examples
+
+
+@pytest.fixture(scope="module", autouse=True)
+def read_everything() -> Iterator[None]:
+    """Small tables are otherwise too quick to be worth anything that is kept."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reading, "_SMALL", 0)
+        patch.setattr(leading_planning, "_WORTH_KEEPING", 0)
+        yield
+
+
+@dataclass
+class Lasting:
+    """A snapshot of rows that nobody can change, and as much of an engine as is needed."""
+
+    direct: Direct
+    dialect: str
+    learned: dict[str, object] | None = field(default_factory=dict)
+    read: list[exp.Expression] = field(default_factory=list)
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Lasting]:
+        # Each time another one, with what is known of the rows.
+        yield Lasting(self.direct, self.dialect, self.learned, self.read)
+
+    def scans_files(self, statement: exp.Expression) -> bool:
+        return False
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.direct, name)
+
+    def rows(self, statement: exp.Expression) -> list[tuple[object, ...]]:
+        self.read.append(statement)
+        return self.direct.rows(statement)
+
+    def scalar(self, statement: exp.Expression) -> int:
+        self.read.append(statement)
+        return self.direct.scalar(statement)
+
+
+def plain_value(residual: Residual, snapshot: Direct) -> int:
+    return Evaluator(snapshot, residual.query, snapshot.dialect, "plain")(residual).value
+
+
+def fill(case: Case, snapshot: Direct) -> None:
+    for one in {a.table.name: a.table for a in case.residual.query.atoms}.values():
+        snapshot.fill(one, case.rows[one.name])
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "postgres"])
+@settings(max_examples=examples(60))
+@given(case=cases())
+def test_lookups_that_every_row_finds_change_no_value(
+    on_duckdb: Direct, on_postgres: Direct, engine: str, case: Case
+) -> None:
+    snapshot = on_duckdb if engine == "duckdb" else on_postgres
+    fill(case, snapshot)
+
+    def holds(inclusion: Inclusion) -> bool:
+        return snapshot.scalar(unmatched(inclusion)) == 0
+
+    if not case.residual.external:
+        smaller = without_total_lookups(case.residual, holds)
+        assert plain_value(smaller, snapshot) == plain_value(case.residual, snapshot)
+
+
+PERSON = table("person", "id", "city", keys=["id"], nullable="city")
+TOWN = table("town", "id", keys=["id"])
+VISIT = table("visit", "person", "at", nullable="person")
+VISITS = Residuals(query(atom(VISIT, "p", "t"), atom(PERSON, "p", "c"), atom(TOWN, "c")))
+BOTH = VISITS.of(frozenset({0, 1}))
+"""Visits and persons by the town, which is the boundary and stays."""
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "postgres"])
+def test_what_is_looked_at(on_duckdb: Direct, on_postgres: Direct, engine: str) -> None:
+    """A NULL refers to nothing; a row whose town is NULL is none where towns are joined."""
+    snapshot = on_duckdb if engine == "duckdb" else on_postgres
+    whole = replace(BOTH, boundary=frozenset())
+    (found,) = inclusions(whole, 1)
+    assert found.columns == (("person", "id"),) and found.filled == {"city"}
+    for persons, visits, missing in (
+        ([(1, 5), (2, 5)], [(1, 0), (1, 1), (2, 0)], 0),
+        ([(1, 5)], [(1, 0), (None, 1)], 0),
+        ([(1, 5)], [(1, 0), (2, 1)], 1),
+        ([(1, 5), (2, None)], [(1, 0), (2, 1), (2, 2)], 2),
+        ([], [(1, 0)], 1),
+        ([(1, 5)], [], 0),
+    ):
+        snapshot.fill(PERSON, persons)
+        snapshot.fill(VISIT, visits)
+        assert snapshot.scalar(unmatched(found)) == missing
+        alone = without_total_lookups(whole, lambda inclusion: True)
+        assert alone.members == {0}
+        value = plain_value(whole, snapshot)
+        assert plain_value(alone, snapshot) == value + missing
+
+
+def test_what_a_lookup_is_needed_for() -> None:
+    """A lookup that holds the boundary, is compared, filtered or weighed is never left out."""
+    assert not [*inclusions(BOTH, 1)]
+    assert not [*inclusions(BOTH, 0)]
+    whole = VISITS.of(VISITS.query.everything)
+    assert [one.other for one in inclusions(whole, 2)] == [TOWN]
+    assert not [*inclusions(whole, 1)]
+    bounded = replace(TOWN, max_rows=2, owners=())
+    assert not bounded.bounded
+    always = without_total_lookups(whole, lambda inclusion: True)
+    assert always.members == {0}
+
+
+@settings(max_examples=examples(60))
+@given(case=cases(), most=st.sampled_from([1, 2, 10**6]), data=st.data())
+def test_groups_of_whole_tables_are_enough_or_say_so(
+    on_duckdb: Direct, case: Case, most: int, data: st.DataObject
+) -> None:
+    residual = case.residual
+    if residual.external or residual.generals:
+        return
+    found = leaders_of_whole_tables(
+        Problem.of(residual), case.statistics or Statistics(), table_names(residual)
+    )
+    if found is None:
+        return
+    fill(case, on_duckdb)
+    found = replace(found, most=most)
+    dialect = dialect_named("duckdb")
+    rows = on_duckdb.rows(groups_statement(found, StatementBuilder(dialect)))
+    expected = plain_value(residual, on_duckdb)
+    if not rows:
+        assert expected == 0
+        return
+    groups = KeptGroups(tuple(row[:-1] for row in rows), rows[-1][-1] if len(rows) >= most else 0)
+    telling = data.draw(st.sets(st.sampled_from(sorted(residual.boundary)), min_size=1))
+    for how in ("plain", "factorised"):
+        otherwise = choose(residual, case.statistics, how=how)
+        plan = ByKeptGroups(residual, found, groups, frozenset(telling), otherwise)
+        value = on_duckdb.scalar(statement_of(plan, "duckdb"))
+        assert value <= expected
+        assert value == expected or value < groups.least
+
+
+class Linear:
+    """A fold that every value moves, so that all of them are needed."""
+
+    def __call__(self, values: dict[Members, int]) -> Fraction:
+        return Fraction(sum(n * (i + 1) for i, (_, n) in enumerate(sorted_items(values))))
+
+
+def sorted_items(values: dict[Members, int]) -> list[tuple[Members, int]]:
+    return sorted(values.items(), key=lambda one: sorted(one[0]))
+
+
+@settings(max_examples=examples(40))
+@given(data=st.data())
+def test_every_answer_on_the_same_rows_measures_the_same(
+    on_duckdb: Direct, data: st.DataObject
+) -> None:
+    """What the first answers read, later ones find; with few groups they are often not enough."""
+    texts = [Residuals(data.draw(queries(3))) for _ in range(2)]
+    for one in TABLES:
+        on_duckdb.fill(one, data.draw(rows_of(one)))
+    source = Lasting(on_duckdb, "duckdb")
+    kept = [Kept(), Kept()]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(leading_planning, "LEADING", data.draw(st.sampled_from([1, 3, 1000])))
+        for turn in (0, 0, 1, 0, 1, 1):
+            residuals = texts[turn]
+            wanted = (*residuals.required, *reached(residuals))
+            expected = measure(source, residuals, wanted, plan="plain")
+            for fold in (None, Linear()):
+                found = Measurements(source, kept=kept[turn]).enough(residuals, wanted, fold)
+                assert found.count == expected.count
+                assert Linear()(dict(found.values)) == Linear()(dict(expected.values))
+
+
+ORDERS = table("orders", "id", "customer", keys=["id"])
+LINE = table("line", "orders", "part", "number")
+CUSTOMER = table("customer", "id", keys=["id"])
+LINES = Residuals(query(atom(LINE, "o", "p", "n"), atom(ORDERS, "o", "c"), atom(CUSTOMER, "c")))
+
+
+def fill_orders(snapshot: Direct) -> None:
+    snapshot.fill(CUSTOMER, [(c,) for c in range(4)])
+    snapshot.fill(ORDERS, [(o, o % 4) for o in range(12)])
+    snapshot.fill(LINE, [(o, p, o + p) for o in range(12) for p in range(o % 5)])
+
+
+def measured(source: Lasting, kept: Kept | None) -> dict[Members, int]:
+    """The count and all values, by the definition where nothing may be kept."""
+    wanted = LINES.required
+    if kept is None:
+        found = measure(source, LINES, wanted, plan="plain")
+    else:
+        found = Measurements(source, kept=kept).enough(LINES, wanted, None)
+    return {**found.values, LINES.query.everything: found.count}
+
+
+def test_a_later_answer_reads_the_tables_that_matter_alone(on_duckdb: Direct) -> None:
+    """Wished by the first, read by the second, used from then on; never of rows that may change."""
+    fill_orders(on_duckdb)
+    source, kept = Lasting(on_duckdb, "duckdb"), Kept()
+    expected = measured(source, None)
+    seen = []
+    for _ in range(4):
+        source.read.clear()
+        assert measured(source, kept) == expected
+        seen.append([statement.sql("duckdb") for statement in source.read])
+    checks = [[sql for sql in sqls if "NOT EXISTS" in sql] for sqls in seen]
+    assert [bool(one) for one in checks] == [False, True, False, False]
+    assert len(seen[3]) < len(seen[0])
+    # Of the count one table is left: every line has an order, every order a customer.
+    assert not [sql for sql in seen[3] if "JOIN" in sql]
+    changing = Lasting(on_duckdb, "duckdb", None)
+    for _ in range(3):
+        assert measured(changing, Kept()) == expected
+    on_duckdb.run("DELETE FROM customer WHERE id = 2")
+    fewer = measured(changing, None)
+    assert fewer != expected
+    assert measured(changing, Kept()) == fewer
+
+
+def test_what_is_kept_of_rows_that_changed_would_be_wrong(on_duckdb: Direct) -> None:
+    """The test above has a say: with what is known of other rows the values are others."""
+    fill_orders(on_duckdb)
+    source, kept = Lasting(on_duckdb, "duckdb"), Kept()
+    for _ in range(3):
+        before = measured(source, kept)
+    on_duckdb.run("DELETE FROM customer WHERE id = 2")
+    assert measured(source, kept) == before
+    assert measured(source, None) != before
+
+
+def test_values_of_whole_tables_are_told_apart() -> None:
+    """By tables, columns, boundary and conditions; a query's own constants are never kept."""
+    by_customer = LINES.of(frozenset({0, 1}))
+    assert of_whole_tables(by_customer) is not None
+    other = Residuals(query(atom(LINE, "o", "p", "n"), atom(ORDERS, "o", "c"), atom(CUSTOMER, "o")))
+    assert of_whole_tables(other.of(frozenset({0, 1}))) != of_whole_tables(by_customer)
+    assert of_whole_tables(LINES.of(LINES.query.everything)) is None
+    sampled = SampledTables()
+    assert sampled.values(Lasting(None, "duckdb")) == {}  # type: ignore[arg-type]
