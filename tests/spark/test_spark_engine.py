@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from sqlrs.errors import (
     StatementFailed,
     UsageError,
 )
+from sqlrs.ledger import MemoryLedger
 from tests.support.spark import load
 
 _EDGES = "# ends\n1\t2\n2 3\n\n3\t1\n3\t1\n3\t4\n"
@@ -215,6 +217,33 @@ def test_catalog_tables_and_views(spark: Any) -> None:
             sqlrs.connect(spark, keys={"stay": ["b"]})
     finally:
         spark.sql("USE default")
+
+
+def test_a_table_made_anew_is_not_the_one_that_was_opened(spark: Any, tmp_path: Path) -> None:
+    """Found out before the charge; what was declared of the one is not true of the other."""
+    load(spark, (), {})
+    asked = "SELECT count(*) FROM stay WHERE n > 0"
+
+    def make(columns: str, place: str) -> None:
+        spark.sql("DROP TABLE IF EXISTS stay")
+        spark.sql(f"CREATE TABLE stay ({columns}) USING parquet LOCATION '{tmp_path / place}'")
+
+    make("n BIGINT", "first")
+    ledger = MemoryLedger()
+    plain = sqlrs.connect(spark, ledger=ledger)
+    declared = sqlrs.connect(spark, ledger=ledger, keys={"stay": ["n"]})
+    make("n BIGINT", "second")
+    plain.count(asked, epsilon=0.25)
+
+    def is_refused(db: sqlrs.Database) -> bool:
+        with pytest.raises(UsageError, match="stay has changed") as refused:
+            db.count(asked, epsilon=0.5)
+        return refused.value.code == "schema_changed"
+
+    assert is_refused(declared)
+    make("n STRING", "third")
+    assert is_refused(plain)
+    assert ledger.spent() == Decimal("0.25")
 
 
 @pytest.mark.slow
