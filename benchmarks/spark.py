@@ -140,8 +140,7 @@ def of_tpch(session: Any, options: argparse.Namespace) -> Iterator[Pair]:
 def of_power_law(session: Any, options: argparse.Namespace) -> Iterator[Pair]:
     """A graph with hubs."""
     path = power_law(options.edges)
-    with sqlrs.connect(session, tables={"edge": path}, graphs={"edge": "directed"}) as database:
-        load(database)
+    with sqlrs.connect(session, tables={"edge": path}) as database:
         for query in options.skewed.split(","):
             title = f"{query}, power law, {options.edges:,} edges"
             yield compared(title, database, session, pattern_sql(query))

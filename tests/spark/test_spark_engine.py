@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ from sqlrs.catalog import Family
 from sqlrs.cli.progress import share_in_words
 from sqlrs.compiler.functions import FUNCTIONS
 from sqlrs.dialects import dialect_named
+from sqlrs.engines import spark_session
 from sqlrs.engines.base import Engine
 from sqlrs.engines.open import open_engine
 from sqlrs.engines.spark_catalog import spark_type
@@ -433,6 +435,16 @@ def test_functions_mean_what_they_are_written_as(spark: Any) -> None:
     assert dict(zip(calls, written, strict=True)) == dict(zip(calls, remade, strict=True))
     known = {row[0].lower() for row in spark.sql("SHOW SYSTEM FUNCTIONS").collect()}
     assert {name for name in FUNCTIONS["spark"] if name not in known} <= {"if", "coalesce"}
+
+
+def test_a_server_that_is_not_there_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client of Spark Connect would ask again for minutes."""
+    monkeypatch.setattr(spark_session, "_LISTENING", 0.2)
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        with pytest.raises(EngineFailed, match="no server") as failed:
+            open_engine(f"sc://127.0.0.1:{bound.getsockname()[1]}")
+    assert failed.value.code == "connection_failed"
 
 
 def test_a_killed_start_is_told_clearly(monkeypatch: pytest.MonkeyPatch, spark: Any) -> None:
