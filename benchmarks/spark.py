@@ -2,31 +2,34 @@
 
 python -m benchmarks.spark [--parts graphs,tpch,skew] [--threads 2] [--graphs GrQc,HepTh]
                            [--queries triangle,star3] [--cases Q3,Q12] [--tables FOLDER]
-                           [--scale 1] [--edges 1000000] [--memory 1g]
-writes benchmarks/results/spark_PART.md and .json for each part. Needs Java 17.
+                           [--scale 1] [--edges 10000000] [--memory 2g] [--keep]
+writes benchmarks/results/spark_PART.md and .json for each part; with --keep, what is not measured
+now stays as it was measured before. Needs Java 17.
 Data: five SNAP graphs (benchmarks/graphs.py says where from), without them generated ones; TPC-H
 (tpchgen-cli, or a folder with a Parquet file of each table); a random power-law graph, generated.
 
-All times are of the faster of two runs: the first compiles. CPU seconds are those of Spark's tasks,
-which other work on the machine hardly changes.
+All times are of the faster of two runs: the first compiles. CPU seconds, which other work on the
+machine hardly changes, are those of the whole process (driver, tasks, Java's compiler) and of
+Spark's tasks alone.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import sqlglot
 from sqlglot import exp
 
 import sqlrs
-from benchmarks.common import geometric_mean, skewed_graph, write_graph, write_results
+from benchmarks.common import RESULTS, geometric_mean, write_results
 from benchmarks.graphs import PATTERNS, graphs
 from benchmarks.relational_queries import KEYS, PUBLIC, TPCH
 from benchmarks.spark_work import SparkBooks, SparkWork
@@ -51,6 +54,12 @@ class Pair:
     def ratio(self) -> float:
         """The private answer as a multiple of the plain count, in seconds."""
         return self.private.seconds / self.plain.seconds
+
+    @property
+    def process_ratio(self) -> float:
+        """The same in the processor's time; 0 where it is unknown."""
+        used = self.plain.process_seconds
+        return self.private.process_seconds / used if used else 0.0
 
 
 @contextmanager
@@ -123,28 +132,48 @@ def of_graphs(session: Any, options: argparse.Namespace) -> Iterator[Pair]:
 def of_tpch(session: Any, options: argparse.Namespace) -> Iterator[Pair]:
     """TPC-H's joins."""
     folder = options.tables or generated(options.scale, KEYS, KEPT / f"tpch{options.scale}")
-    wanted = options.cases.split(",")
-    for case in (one for one in TPCH if one.name in wanted):
-        names = case.tables(KEYS)
-        with sqlrs.connect(
-            session,
-            tables={name: Path(folder, f"{name}.parquet") for name in names},
-            keys={name: KEYS[name] for name in names},
-            public=[name for name in PUBLIC if name in names],
-        ) as database:
+    cases = [one for one in TPCH if one.name in options.cases.split(",")]
+    # Once for all: the keys are checked when a database is opened.
+    names = sorted({name for case in cases for name in case.tables(KEYS)})
+    with sqlrs.connect(
+        session,
+        tables={name: Path(folder, f"{name}.parquet") for name in names},
+        keys={name: KEYS[name] for name in names},
+        public=[name for name in PUBLIC if name in names],
+    ) as database:
+        for case in cases:
             yield compared(f"TPC-H {options.scale}, {case.name}", database, session, case.sql)
 
 
 def of_power_law(session: Any, options: argparse.Namespace) -> Iterator[Pair]:
     """A graph with hubs."""
-    edges = sorted(set(skewed_graph(options.edges, seed=1)))
-    with tempfile.TemporaryDirectory() as scratch:
-        path = write_graph(Path(scratch) / "graph.txt", edges)
-        with sqlrs.connect(session, tables={"edge": path}) as database:
-            load(database)
-            for query in options.skewed.split(","):
-                title = f"{query}, power law, {len(edges):,} edges"
-                yield compared(title, database, session, pattern_sql(query))
+    path = power_law(options.edges)
+    with sqlrs.connect(session, tables={"edge": path}) as database:
+        for query in options.skewed.split(","):
+            title = f"{query}, power law, {options.edges:,} edges"
+            yield compared(title, database, session, pattern_sql(query))
+
+
+def power_law(edges: int) -> Path:
+    """A Parquet file of directed edges, ten a vertex; degrees fall with rank to the power of 0.6.
+
+    So the largest of 10⁷ edges is near 40,000, as in a network of acquaintances.
+    """
+    path = KEPT / f"power_law_{edges}.parquet"
+    if not path.exists():
+        path.parent.mkdir(exist_ok=True)
+        text = """COPY (
+            SELECT DISTINCT floor($vertices * power(random(), 2.5))::BIGINT AS src,
+                floor($vertices * power(random(), 2.5))::BIGINT AS dst
+            FROM range($edges)
+        ) TO $path (FORMAT parquet)"""
+        half = path.with_suffix(".part")
+        with duckdb.connect() as connection:
+            connection.execute("SET threads = 1; SELECT setseed(0.5)")
+            given = {"vertices": edges // 10, "edges": edges, "path": str(half)}
+            connection.execute(text, given)
+        half.rename(path)
+    return path
 
 
 PARTS = {"graphs": of_graphs, "tpch": of_tpch, "skew": of_power_law}
@@ -153,15 +182,18 @@ PARTS = {"graphs": of_graphs, "tpch": of_tpch, "skew": of_power_law}
 def table(pairs: list[Pair]) -> str:
     """Seconds, CPU seconds of tasks, stages, and bytes that were exchanged."""
     lines = [
-        "| query | plain COUNT(*) s | private s | ratio | CPU s of tasks, plain | private "
+        "| query | plain COUNT(*) s | private s | ratio | CPU s of the process, plain | private "
+        "| ratio | of tasks, plain | private "
         "| stages, plain | private | exchanged MB, plain | private "
         "| largest / median task, plain | private |",
-        "|---|---|---|---|---|---|---|---|---|---|---|---|",
+        "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for one in pairs:
         a, b = one.plain, one.private
         lines.append(
             f"| {one.name} | {a.seconds:.2f} | {b.seconds:.2f} | {one.ratio:.2f} "
+            f"| {_known(a.process_seconds)} | {_known(b.process_seconds)} "
+            f"| {_known(one.process_ratio)} "
             f"| {a.cpu_seconds:.2f} | {b.cpu_seconds:.2f} | {a.stages} | {b.stages} "
             f"| {a.shuffle_bytes / 1e6:.2f} | {b.shuffle_bytes / 1e6:.2f} "
             f"| {_skew(a)} | {_skew(b)} |"
@@ -179,6 +211,10 @@ def table(pairs: list[Pair]) -> str:
     return "\n".join(lines)
 
 
+def _known(figure: float) -> str:
+    return f"{figure:.2f}" if figure else "–"
+
+
 def _skew(work: SparkWork) -> str:
     """Nothing where every stage had one task."""
     return f"{work.largest_task:.1f}" if work.largest_seconds else "–"
@@ -188,26 +224,39 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--parts", default=",".join(PARTS))
     parser.add_argument("--threads", type=int, default=2, help="tasks at a time")
-    parser.add_argument("--memory", default="1g", help="of the one process")
+    parser.add_argument("--memory", default="2g", help="of the one process")
     parser.add_argument("--graphs", help="comma-separated names; all by default")
     parser.add_argument("--queries", default=",".join(PATTERNS))
     parser.add_argument("--tables", type=Path, help="a folder with a Parquet file of each table")
     parser.add_argument("--scale", default="1", help="of TPC-H")
     parser.add_argument("--cases", default=",".join(CASES))
-    parser.add_argument("--edges", type=int, default=1_000_000, help="of the power-law graph")
-    parser.add_argument("--skewed", default="star3,triangle")
+    parser.add_argument("--edges", type=int, default=10_000_000, help="of the power-law graph")
+    parser.add_argument("--skewed", default="path2")
+    parser.add_argument("--keep", action="store_true", help="keep what is not measured now")
     options = parser.parse_args()
     if (reason := why_not()) is not None:
         print(f"left out: {reason}")
         return
     with application(options.threads, options.memory) as session:
         for part in options.parts.split(","):
-            pairs = []
+            name = f"spark_{part}" + ("" if options.threads == 2 else f"_{options.threads}")
+            pairs = kept(name) if options.keep else {}
             for pair in PARTS[part](session, options):
-                pairs.append(pair)
+                pairs[pair.name] = pair
                 # What has been measured is not lost when a later cell fails.
-                name = f"spark_{part}" + ("" if options.threads == 2 else f"_{options.threads}")
-                write_results(name, table(pairs), [asdict(one) for one in pairs])
+                found = list(pairs.values())
+                write_results(name, table(found), [asdict(one) for one in found])
+
+
+def kept(name: str) -> dict[str, Pair]:
+    """What an earlier run measured."""
+    path = RESULTS / f"{name}.json"
+    if not path.exists():
+        return {}
+    return {
+        one["name"]: Pair(one["name"], SparkWork(**one["plain"]), SparkWork(**one["private"]))
+        for one in json.loads(path.read_text(encoding="utf-8"))
+    }
 
 
 if __name__ == "__main__":

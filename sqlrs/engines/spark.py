@@ -35,6 +35,9 @@ from sqlrs.errors import EngineFailed, UsageError
 
 _LOG = logging.getLogger("sqlrs.spark")
 
+# The current database, the tables and views with what is said of each, the functions.
+_State = tuple[str, Mapping[SparkRelation, str], frozenset[str]]
+
 
 class SparkEngine(OfSnapshots[SparkSnapshot]):
     """Spark and the tables it reads. Snapshots share one session, each with views of its own.
@@ -52,7 +55,7 @@ class SparkEngine(OfSnapshots[SparkSnapshot]):
         self.own = own
         self._files: dict[Identity, FileTable] = {(None, one.name): one for one in files}
         self._timeout = timeout
-        self._catalog: tuple[object, Catalog] | None = None
+        self._catalog: tuple[_State, Catalog] | None = None
         self._left_out: set[Identity] = set()
         self._loaded: dict[str, tuple[spark_pins.States, Any]] = {}
         self._leave = weakref.finalize(self, own.leave)
@@ -178,17 +181,19 @@ class SparkEngine(OfSnapshots[SparkSnapshot]):
             )
 
     def read_catalog(self) -> Catalog:
-        """The catalog of the session; read anew where a name came or went, or where views are."""
+        """The catalog of the session; read anew where anything in it changed, or views are."""
         current = str(self.own.session.catalog.currentDatabase())
         found: dict[SparkRelation, None] = {}
         for database in databases(self._ask):
             found.update(dict.fromkeys(listed_in(database, self._ask)))
         relations = [one for one in found if not one.name.startswith("sqlrs_view_")]
         functions = self._own_functions()
-        state = (current, tuple(relations), functions)
+        state = (current, {one: one.said for one in relations}, functions)
         last = self._catalog
         if last is not None and last[0] == state and not last[1].views:
             return last[1]
+        if last is not None:
+            self._forget(relations, last[0])
         tables: list[Table] = [one.table for one in self._files.values()]
         views: list[View] = []
         for relation in relations:
@@ -196,6 +201,13 @@ class SparkEngine(OfSnapshots[SparkSnapshot]):
         catalog = catalog_of(self._apart(tables), views, current, functions)
         self._catalog = (state, catalog)
         return catalog
+
+    def _forget(self, relations: Sequence[SparkRelation], last: _State) -> None:
+        """Let Spark read anew what it knows of tables that changed: others may have made them."""
+        for one in relations:
+            if one.database is not None and last[1].get(one, one.said) != one.said:
+                with suppress(Exception):
+                    self.own.session.catalog.refreshTable(spark_text(named(one.database, one.name)))
 
     def _read(self, relation: SparkRelation, tables: list[Table], views: list[View]) -> None:
         columns = None
@@ -211,7 +223,7 @@ class SparkEngine(OfSnapshots[SparkSnapshot]):
             if view is not None and self._means_the_same(relation):
                 views.append(view)
         elif len({one.name.lower() for one in columns}) == len(columns):
-            table = Table(relation.name, columns, schema=relation.database)
+            table = Table(relation.name, columns, schema=relation.database, oid=relation.made)
             if self._is_fixed(frame, table):
                 tables.append(table)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any
 
 from sqlglot import exp
@@ -34,6 +35,8 @@ _VARCHAR = re.compile(r"varchar\(\d+\)")
 _COLLATED = re.compile(r"string collate (\w+)", re.IGNORECASE)
 _BINARY = "UTF8_BINARY"
 _WRITTEN_AS = "__CHAR_VARCHAR_TYPE_STRING"
+# What tells a table from another one of its name.
+_SINCE = ("Created Time:", "Location:")
 
 
 def spark_type(text: str) -> ColumnType:
@@ -72,10 +75,22 @@ def columns_of(schema: Any) -> tuple[Column, ...]:
 
 @dataclass(frozen=True)
 class SparkRelation:
-    """A name in Spark's own catalog; ``database`` is None for a temporary view."""
+    """A name in Spark's own catalog; ``database`` is None for a temporary view.
+
+    ``said`` is all that the catalog says of it: columns, where it is, when it was made.
+    """
 
     database: str | None
     name: str
+    said: str = field(default="", compare=False, repr=False)
+
+    @property
+    def made(self) -> int | None:
+        """A number that another table of the name does not have; None of a temporary view."""
+        lines = [line for line in self.said.splitlines() if line.startswith(_SINCE)]
+        if self.database is None or not lines:
+            return None
+        return int.from_bytes(sha256("\n".join(lines).encode()).digest()[:7])
 
 
 def named(*parts: str | None) -> exp.Table:
@@ -94,8 +109,9 @@ def databases(run: Run) -> tuple[str, ...]:
 def listed_in(database: str, run: Run) -> Iterator[SparkRelation]:
     """The tables and views of a database, and the temporary views, which it is shown with."""
     place = spark_text(exp.to_identifier(database, quoted=True))
-    for space, name, temporary in run(exp.Command(this="SHOW", expression=f"TABLES IN {place}")):
-        yield SparkRelation(None if temporary else str(space), str(name))
+    asked = exp.Command(this="SHOW", expression=f"TABLE EXTENDED IN {place} LIKE '*'")
+    for space, name, temporary, said in run(asked):
+        yield SparkRelation(None if temporary else str(space), str(name), str(said))
 
 
 def details(relation: SparkRelation, run: Run) -> dict[str, str]:

@@ -13,6 +13,7 @@ import shutil
 import signal
 import subprocess
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -25,6 +26,8 @@ from sqlrs.engines import versions
 from sqlrs.errors import EngineFailed, UsageError
 
 _LEAST_JAVA = 17
+# How long a server of Spark Connect may take to accept a connection, in seconds.
+_LISTENING = 20.0
 _JAVA_VERSION = re.compile(r'version "(\d+)')
 _LOCAL = re.compile(r"local(\[(\d+|\*)(, *\d+)?\])?")
 _CLUSTER = re.compile(r"[^/?#]+:\d+")
@@ -225,12 +228,17 @@ def _started(master: str, settings: Mapping[str, str], *, local: bool) -> OwnSes
 
 def _connected(url: str) -> OwnSession:
     try:
-        from pyspark.sql.connect.session import SparkSession as Remote
+        with warnings.catch_warnings():
+            # About packages that are not used here.
+            warnings.simplefilter("ignore", FutureWarning)
+            from pyspark.sql.connect.client import DefaultChannelBuilder
+            from pyspark.sql.connect.session import SparkSession as Remote
     except ImportError:
         raise UsageError(
             "Spark Connect needs more than pyspark", hint="pip install 'sqlrs[spark]'"
         ) from None
     with suppress(Exception):
+        _require_listener(DefaultChannelBuilder(url))
         session = Remote.builder.remote(url).create()
         versions.SPARK.require(str(session.version))
         return OwnSession(_settled(session), True, session.stop)
@@ -239,6 +247,14 @@ def _connected(url: str) -> OwnSession:
         code="connection_failed",
         hint="sc://host:15002; sbin/start-connect-server.sh starts one",
     )
+
+
+def _require_listener(builder: Any) -> None:
+    """Fail unless a server listens: a client asks again for minutes, and once more at its end."""
+    import grpc
+
+    with builder.toChannel() as channel:
+        grpc.channel_ready_future(channel).result(timeout=_LISTENING)
 
 
 def _require_java() -> None:

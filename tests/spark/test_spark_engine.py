@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import socket
 import threading
 import time
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from sqlrs.catalog import Family
 from sqlrs.cli.progress import share_in_words
 from sqlrs.compiler.functions import FUNCTIONS
 from sqlrs.dialects import dialect_named
+from sqlrs.engines import spark_session
 from sqlrs.engines.base import Engine
 from sqlrs.engines.open import open_engine
 from sqlrs.engines.spark_catalog import spark_type
@@ -31,6 +34,7 @@ from sqlrs.errors import (
     StatementFailed,
     UsageError,
 )
+from sqlrs.ledger import MemoryLedger
 from tests.support.spark import load
 
 _EDGES = "# ends\n1\t2\n2 3\n\n3\t1\n3\t1\n3\t4\n"
@@ -215,6 +219,33 @@ def test_catalog_tables_and_views(spark: Any) -> None:
             sqlrs.connect(spark, keys={"stay": ["b"]})
     finally:
         spark.sql("USE default")
+
+
+def test_a_table_made_anew_is_not_the_one_that_was_opened(spark: Any, tmp_path: Path) -> None:
+    """Found out before the charge; what was declared of the one is not true of the other."""
+    load(spark, (), {})
+    asked = "SELECT count(*) FROM stay WHERE n > 0"
+
+    def make(columns: str, place: str) -> None:
+        spark.sql("DROP TABLE IF EXISTS stay")
+        spark.sql(f"CREATE TABLE stay ({columns}) USING parquet LOCATION '{tmp_path / place}'")
+
+    make("n BIGINT", "first")
+    ledger = MemoryLedger()
+    plain = sqlrs.connect(spark, ledger=ledger)
+    declared = sqlrs.connect(spark, ledger=ledger, keys={"stay": ["n"]})
+    make("n BIGINT", "second")
+    plain.count(asked, epsilon=0.25)
+
+    def is_refused(db: sqlrs.Database) -> bool:
+        with pytest.raises(UsageError, match="stay has changed") as refused:
+            db.count(asked, epsilon=0.5)
+        return refused.value.code == "schema_changed"
+
+    assert is_refused(declared)
+    make("n STRING", "third")
+    assert is_refused(plain)
+    assert ledger.spent() == Decimal("0.25")
 
 
 @pytest.mark.slow
@@ -404,6 +435,16 @@ def test_functions_mean_what_they_are_written_as(spark: Any) -> None:
     assert dict(zip(calls, written, strict=True)) == dict(zip(calls, remade, strict=True))
     known = {row[0].lower() for row in spark.sql("SHOW SYSTEM FUNCTIONS").collect()}
     assert {name for name in FUNCTIONS["spark"] if name not in known} <= {"if", "coalesce"}
+
+
+def test_a_server_that_is_not_there_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client of Spark Connect would ask again for minutes."""
+    monkeypatch.setattr(spark_session, "_LISTENING", 0.2)
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        with pytest.raises(EngineFailed, match="no server") as failed:
+            open_engine(f"sc://127.0.0.1:{bound.getsockname()[1]}")
+    assert failed.value.code == "connection_failed"
 
 
 def test_a_killed_start_is_told_clearly(monkeypatch: pytest.MonkeyPatch, spark: Any) -> None:
