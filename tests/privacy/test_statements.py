@@ -176,7 +176,7 @@ STATEMENTS: dict[str, type[VectorMechanism]] = {
     f"SELECT v_kind, sum(v_cost) FROM {LEFT} GROUP BY v_kind": GeneralVector,
     f"SELECT count(*) FROM {LEFT}": SingleNumber,
     # Each table's part counts several times.
-    "SELECT sum(a.v_cost + 2 * b.v_cost) FROM visit a JOIN visit b "
+    "SELECT sum(a.v_cost + 9 * b.v_cost) FROM visit a JOIN visit b "
     "ON a.v_kind = b.v_kind": SingleNumber,
     "SELECT sum(v_cost + 9 * least(greatest(1 - k_x, 0), 1)) FROM visit "
     "JOIN kind ON k_x = v_kind": ConstantVector,
