@@ -14,7 +14,7 @@ import pytest
 import sqlrs
 from sqlrs.compiled import Compiled, compiled_text
 from sqlrs.earlier_errors import earlier_error, told_by
-from sqlrs.errors import QueryRefused
+from sqlrs.errors import NotShown
 from sqlrs.ledger import Charge, JournalLine
 from sqlrs.ledger.store import StoreLedger
 from sqlrs.noise import PolyLaplace
@@ -76,7 +76,7 @@ def test_an_interval_tells_its_own_analyst(ledger: StoreLedger) -> None:
 
 def test_a_scale_tells_though_no_answer_followed(ledger: StoreLedger) -> None:
     db = opened(ledger, "ada")
-    with pytest.raises(QueryRefused):
+    with pytest.raises(NotShown):
         db.count(JOIN, error="0.001", max_epsilon=1)
     scale, (line,) = published_scale(Decimal(1)), ledger.history("ada")
     index = index_of(line.answer or "")

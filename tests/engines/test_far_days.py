@@ -11,10 +11,10 @@ import sqlrs
 SETUP = (
     "CREATE TABLE calendar (id int PRIMARY KEY, day date UNIQUE NOT NULL)",
     "INSERT INTO calendar VALUES (1, '2024-01-01'), (2, '{day}')",
-    "CREATE TABLE visit (id int PRIMARY KEY, day date, at int NOT NULL)",
+    "CREATE TABLE visit (id int PRIMARY KEY, day date, spot int NOT NULL)",
     "INSERT INTO visit VALUES (1, '2024-01-01', 1), (2, '{day}', 2)",
 )
-COUNTS = "SELECT at, count(*) AS n FROM visit WHERE at IN (1, 2) GROUP BY at"
+COUNTS = "SELECT spot, count(*) AS n FROM visit WHERE spot IN (1, 2) GROUP BY spot"
 GROUPS = (
     "SELECT c.day, count(*) AS n FROM calendar c JOIN visit v ON v.day = c.day{} GROUP BY c.day"
 )
@@ -24,7 +24,7 @@ def refused_and_mended(db: sqlrs.Database, ledger: sqlrs.MemoryLedger) -> None:
     with pytest.raises(sqlrs.QueryRefused) as refused:
         db.query(GROUPS.format(""), epsilon=1)
     assert "infinite date" in str(refused.value)
-    above = f"SELECT c.day, n FROM ({COUNTS}) AS v JOIN calendar AS c ON c.id = v.at"
+    above = f"SELECT c.day, n FROM ({COUNTS}) AS v JOIN calendar AS c ON c.id = v.spot"
     with pytest.raises(sqlrs.QueryRefused):
         db.query(above, epsilon=1)
     assert ledger.spent() == 0
