@@ -9,6 +9,7 @@ from datetime import datetime
 from decimal import Context, Decimal
 from fractions import Fraction
 from itertools import product
+from typing import cast
 
 from sqlglot import exp
 
@@ -17,6 +18,7 @@ from sqlrs.compiler.above import to_duckdb
 from sqlrs.compiler.bars import with_error_bars
 from sqlrs.compiler.statement import CutStatement
 from sqlrs.engines.base import Row, Snapshot
+from sqlrs.engines.far_days import far_days
 from sqlrs.engines.released import (
     Layout,
     ReleasedDatabase,
@@ -28,7 +30,7 @@ from sqlrs.engines.released import (
 from sqlrs.errors import StatementFailed
 from sqlrs.measures import Aggregation, Measure, Ordinals
 from sqlrs.mechanisms.base import Noisy
-from sqlrs.trees.build import number, select_from, table_of
+from sqlrs.trees.build import filtered_by, number, select_from, table_of
 from sqlrs.trees.identifiers import column
 from sqlrs.trees.kept import Kept
 
@@ -114,12 +116,20 @@ def _public_relation(
     select.set("limit", exp.Limit(expression=number(MAX_PUBLIC_ROWS + 1)))
     try:
         rows = snapshot.rows(select)
+        if beyond := far_days(columns, rows):
+            counted = select_from(table_of(table), exp.Count(this=exp.Star()))
+            far = filtered_by(counted, [cast(exp.Expression, exp.or_(*beyond))])
+            if snapshot.scalar(far):
+                raise StatementFailed(
+                    "a day of a public table is beyond what Python has a form for"
+                )
     except StatementFailed:
         raise statement.source.refusal(
             "unsupported",
             None,
             f"the rows of public table {table.label} cannot be read",
-            "name its columns one by one, without those of uncommon types",
+            "name its columns one by one, without those of uncommon types; an infinite date, or "
+            "one outside the years 1 to 9999, cannot be kept beside released numbers",
         ) from None
     if len(rows) > MAX_PUBLIC_ROWS:
         raise statement.source.refusal(

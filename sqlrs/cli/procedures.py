@@ -52,8 +52,12 @@ def install(
     public: options.Public = None,
     key: options.Key = None,
     unit: options.Units = None,
+    domain: options.Domain = None,
+    bounds: options.Bounds = None,
     config: options.ConfigFile = None,
     plan: options.Plan = None,
+    neighbours: options.Neighbours = None,
+    max_groups: options.MaxGroups = None,
 ) -> None:
     """Write a private count into PostgreSQL as a function that analysts call from any client."""
     from sqlrs.procedures import Grants, UnitDefinition, install_script, installable
@@ -68,7 +72,11 @@ def install(
         public=public,
         key=key,
         unit=unit,
+        domain=domain,
+        bounds=bounds,
         plan=plan,
+        neighbours=neighbours,
+        max_groups=max_groups,
     )
     server = _postgres(gathered.db)
     with gathered.open() as database:

@@ -14,11 +14,12 @@ import shutil
 import sqlite3
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from datetime import date, datetime, time
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 from uuid import UUID
 
 from sqlrs.engines.file_schema import TextSchema, Typed
@@ -59,9 +60,30 @@ def write_rows(target: Path, names: Sequence[str], rows: Iterable[Sequence[objec
             sink.write(json.dumps(texts, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
 
 
-def _private(target: Path) -> Any:
+@contextmanager
+def _private(target: Path) -> Iterator[_Sink]:
+    """A new file for this user alone, of at most half of what is free on the disk now."""
     target.touch(mode=0o600)
-    return target.open("wb")
+    with target.open("wb") as file:
+        yield _Sink(file, shutil.disk_usage(target.parent).free // 2)
+
+
+@dataclass
+class _Sink:
+    """Takes so many bytes: a small file can be made to unpack to more than any disk holds."""
+
+    file: BinaryIO
+    left: int
+
+    def write(self, part: bytes) -> int:
+        self.left -= len(part)
+        if self.left < 0:
+            raise UsageError(
+                "the data takes more than half of the disk that is free for temporary files",
+                code="file_too_large",
+                hint="give --temp-directory on a larger disk, or load the data into DuckDB",
+            )
+        return self.file.write(part)
 
 
 def text_of(value: object) -> str | None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime
 from itertools import product
 from operator import add
 
 from sqlglot import exp
 
 from sqlrs.engines.base import Row, Snapshot, integer_rows, integers, rows_for_good
+from sqlrs.engines.far_days import far_days
 from sqlrs.errors import StatementFailed
 from sqlrs.measures import KeyDomain, Ordinals
 from sqlrs.measuring.evaluate import Evaluator
@@ -33,7 +33,6 @@ from sqlrs.sql.grouped import (
 from sqlrs.sql.known_groups import Known, as_constants
 from sqlrs.sql.locating import domain_columns
 from sqlrs.sql.side_by_side import SideBySide
-from sqlrs.trees.identifiers import column
 from sqlrs.trees.kept import Kept
 from sqlrs.values import behave_alike
 
@@ -45,34 +44,10 @@ def read_domain(
     kept = Kept() if kept is None else kept
     statement = kept.of((domain,), lambda: domain_rows(domain, most + 1), detail=most)
     rows = tuple(snapshot.rows(statement))
-    beyond = _beyond_python(domain, rows)
+    beyond = far_days(domain_columns(domain), rows, "domain")
     if beyond and snapshot.scalar(domain_rows_where(domain, beyond)):
         raise StatementFailed("a day of a group key is beyond what Python has a form for")
     return rows
-
-
-def _beyond_python(domain: KeyDomain, rows: Sequence[Row]) -> list[exp.Expression]:
-    """The conditions that a day is not the first or last one that it was read as.
-
-    DuckDB's driver gives infinite days as Python's first and last one: the name of another group.
-    """
-    found: list[exp.Expression] = []
-    for place, name in enumerate(domain_columns(domain)):
-        values = {row[place] for row in rows if isinstance(row[place], date)}
-        for end, compared in ((date.max, exp.GT), (date.min, exp.LT)):
-            if end in values:
-                found.append(compared(this=column(name, "domain"), expression=_day(end, "date")))
-        for moment, compared in ((datetime.max, exp.GT), (datetime.min, exp.LT)):
-            if moment in values:
-                limit = _day(moment, "timestamp")
-                found.append(compared(this=column(name, "domain"), expression=limit))
-    return found
-
-
-def _day(value: date, kind: str) -> exp.Expression:
-    # isoformat() leaves out no zeros of the year, which strftime does on some systems.
-    text = exp.Literal.string(value.isoformat().replace("T", " "))
-    return exp.Cast(this=text, to=exp.DataType.build(kind))
 
 
 def can_measure_by_group(

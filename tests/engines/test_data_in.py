@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import lzma
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -162,6 +163,21 @@ def test_what_cannot_be_unpacked_is_refused(tmp_path: Path) -> None:
         archive.writestr("b.csv", CSV)
     with pytest.raises(UsageError, match="2 files"):
         sqlrs.connect(tables={"visit": tmp_path / "two.csv.zip"})
+
+
+@pytest.mark.parametrize("ending", ["bz2", "xz", "zip"])
+def test_what_unpacks_to_more_than_the_disk_holds_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str
+) -> None:
+    path = compressed(tmp_path / f"visits.csv.{ending}", CSV + "1,2024-01-01,5\n" * 100_000)
+    assert path.stat().st_size < 50_000
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=200_000))
+    with pytest.raises(UsageError) as caught:
+        sqlrs.connect(tables={"visit": path}, temp_directory=tmp_path)
+    assert caught.value.code == "file_too_large"
+    # Nothing of it stays.
+    assert [one.name for one in tmp_path.iterdir() if one.is_dir()] == []
 
 
 LINES = (

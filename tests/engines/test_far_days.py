@@ -1,4 +1,4 @@
-"""Days that Python has no form for among public group keys: refused before any charge."""
+"""Days that Python has no form for, in public tables: refused before any charge."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ import pytest
 import sqlrs
 
 SETUP = (
-    "CREATE TABLE calendar (day date PRIMARY KEY)",
-    "INSERT INTO calendar VALUES ('2024-01-01'), ('{day}')",
-    "CREATE TABLE visit (id int PRIMARY KEY, day date)",
-    "INSERT INTO visit VALUES (1, '2024-01-01'), (2, '{day}')",
+    "CREATE TABLE calendar (id int PRIMARY KEY, day date UNIQUE NOT NULL)",
+    "INSERT INTO calendar VALUES (1, '2024-01-01'), (2, '{day}')",
+    "CREATE TABLE visit (id int PRIMARY KEY, day date, spot int NOT NULL)",
+    "INSERT INTO visit VALUES (1, '2024-01-01', 1), (2, '{day}', 2)",
 )
+COUNTS = "SELECT spot, count(*) AS n FROM visit WHERE spot IN (1, 2) GROUP BY spot"
 GROUPS = (
     "SELECT c.day, count(*) AS n FROM calendar c JOIN visit v ON v.day = c.day{} GROUP BY c.day"
 )
@@ -23,6 +24,9 @@ def refused_and_mended(db: sqlrs.Database, ledger: sqlrs.MemoryLedger) -> None:
     with pytest.raises(sqlrs.QueryRefused) as refused:
         db.query(GROUPS.format(""), epsilon=1)
     assert "infinite date" in str(refused.value)
+    above = f"SELECT c.day, n FROM ({COUNTS}) AS v JOIN calendar AS c ON c.id = v.spot"
+    with pytest.raises(sqlrs.QueryRefused):
+        db.query(above, epsilon=1)
     assert ledger.spent() == 0
     # As the hint says.
     mended = db.query(

@@ -175,6 +175,11 @@ STATEMENTS: dict[str, type[VectorMechanism]] = {
     "SELECT v_person FROM visit WHERE v_person IN (0, 1)) AS u GROUP BY k": ConstantVector,
     f"SELECT v_kind, sum(v_cost) FROM {LEFT} GROUP BY v_kind": GeneralVector,
     f"SELECT count(*) FROM {LEFT}": SingleNumber,
+    # Each table's part counts several times.
+    "SELECT sum(a.v_cost + 9 * b.v_cost) FROM visit a JOIN visit b "
+    "ON a.v_kind = b.v_kind": SingleNumber,
+    "SELECT sum(v_cost + 9 * least(greatest(1 - k_x, 0), 1)) FROM visit "
+    "JOIN kind ON k_x = v_kind": ConstantVector,
     "SELECT p_sex, count(*) FROM person WHERE p_id NOT IN (SELECT v_person FROM visit) "
     "GROUP BY p_sex": ConstantVector,
 }
