@@ -35,7 +35,7 @@ _WORD = re.compile(f"{'|'.join(_PARTS)}|[-/:. ]")
 _LONGER = re.compile("DDD|SSSS")
 _FORMS: tuple[type[exp.Expr], ...] = (exp.ToChar, exp.TimeToStr)
 _CLOCK = frozenset({"HOUR", "MINUTE", "SECOND"})
-_MOMENT = exp.DataType.Type.TIMESTAMP
+_MOMENTS = frozenset({exp.DataType.Type.TIMESTAMP, exp.DataType.Type.TIMESTAMPNTZ})
 
 
 def with_known_forms(tree: exp.Expr, tokens: Sequence[Token], dialect: str) -> exp.Expr:
@@ -60,7 +60,7 @@ def with_known_forms(tree: exp.Expr, tokens: Sequence[Token], dialect: str) -> e
 
 
 def _as_moment(tree: exp.Expr) -> exp.Expr:
-    cast = isinstance(tree, exp.Cast) and tree.to.this is _MOMENT
+    cast = isinstance(tree, exp.Cast) and tree.to.this in _MOMENTS
     return tree if cast else exp.cast(tree, "timestamp")
 
 
