@@ -14,10 +14,12 @@ from peer_frame import (
     epsilon,
     folder,
     laplace,
+    memory,
     refuse,
 )
 
 
+@memory
 def read(name, columns):
     return pandas.read_parquet(f"{folder}/{name}.parquet", columns=columns)
 

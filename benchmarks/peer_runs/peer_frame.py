@@ -34,11 +34,48 @@ def discrete_laplace(scale):
     return math.sqrt(2 * ratio) / (1 - ratio)
 
 
-def ask(task, answer, supplied, noise=None, bound=None, wrong=None, runs=None):
+class Memory:
+    """Frames that are read once and kept, while ``on``."""
+
+    def __init__(self):
+        self.on, self.used, self.frames = False, False, {}
+
+    def __call__(self, read):
+        """The reader of a tool, which gives what it has read before."""
+
+        def kept(name, columns):
+            self.used = True
+            place = (name, *columns)
+            if not self.on:
+                return read(name, columns)
+            if place not in self.frames:
+                self.frames[place] = read(name, columns)
+            return self.frames[place].copy(deep=False)
+
+        return kept
+
+
+memory = Memory()
+
+
+def opened_seconds(answer):
+    """The least processor time of an answer whose data are open or in memory already."""
+    memory.on, least = True, math.inf
+    answer()
+    for _ in range(2 + 3 * given["runs"]):
+        start = time.process_time()
+        answer()
+        least = min(least, time.process_time() - start)
+    memory.on = False
+    return least
+
+
+def ask(task, answer, supplied, noise=None, bound=None, wrong=None, runs=None, opened=None):
     """Run ``answer`` some times; it opens the files and returns the numbers.
 
     ``noise`` is the standard deviation of a number where the tool's law is known, ``wrong`` what is
-    wrong with the answer although the tool does not say so.
+    wrong with the answer although the tool does not say so. ``opened`` answers from what is open
+    already; a tool that reads through ``memory`` needs none.
     """
     if task not in given["tasks"]:
         return
@@ -49,6 +86,9 @@ def ask(task, answer, supplied, noise=None, bound=None, wrong=None, runs=None):
             numbers = [float(one) for one in answer()]
             seconds, cores = time.perf_counter() - start, core_seconds() - cores
             _print({**said, "answer": numbers, "seconds": seconds, "core_seconds": cores})
+        if opened or memory.used:
+            least = opened_seconds(opened or answer)
+            _print({**said, "answer": numbers, "open_core_seconds": least})
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # a panic of Rust is no Exception

@@ -3,10 +3,11 @@
 from functools import partial
 
 import pandas
-from peer_frame import SEGMENT, STATUSES, ask, bounds, epsilon, folder, laplace, refuse
+from peer_frame import SEGMENT, STATUSES, ask, bounds, epsilon, folder, laplace, memory, refuse
 from pydp.algorithms.laplacian import BoundedSum, Count
 
 
+@memory
 def read(name, columns):
     return pandas.read_parquet(f"{folder}/{name}.parquet", columns=columns)
 

@@ -1,6 +1,7 @@
 """sqlrs on every task: keys as the schema has them, the bounds and domains that it needs."""
 
 from decimal import Decimal
+from itertools import count
 from pathlib import Path
 
 from peer_frame import STATUSES, ask, bounds, discrete_laplace, epsilon, folder, given, graph
@@ -27,14 +28,28 @@ def answered(task, **facts):
     return answer
 
 
+def again(task, **facts):
+    """The same of a database that stays open; each time for another analyst, who has no record."""
+    database = sqlrs.connect(settings=Settings(neighbours="add-remove"), **facts)
+    analysts = count()
+
+    def answer():
+        return database.query(SQL[task], Decimal(epsilon), analyst=f"analyst {next(analysts)}").rows
+
+    return answer
+
+
 tables = {"tables": TABLES, "keys": KEYS}
 edges = {"tables": {"edge": Path(graph)}, "keys": {"edge": ["src", "dst"]}}
 exact = discrete_laplace(1 / epsilon)
-ask("T1", answered("T1", **tables), "nothing", exact)
-ask("T2", answered("T2", **tables, domains=DOMAINS), "the statuses", exact)
+ask("T1", answered("T1", **tables), "nothing", exact, opened=again("T1", **tables))
+statuses = {**tables, "domains": DOMAINS}
+opened = again("T2", **statuses)
+ask("T2", answered("T2", **statuses), "the statuses", exact, opened=opened)
 # Their noise depends on private data: its spread is seen in many answers, or worked out exactly.
 MANY = 8 * given["runs"]
-ask("T3", answered("T3", **tables, **UNIT), "whose an order is", runs=MANY)
+opened = again("T3", **tables, **UNIT)
+ask("T3", answered("T3", **tables, **UNIT), "whose an order is", runs=MANY, opened=opened)
 ask("T4", answered("T4", **tables), "nothing", runs=MANY)
 ask("T4 triangles", answered("T4 triangles", **edges), "nothing", runs=MANY)
 for name, (_, price) in bounds.items():

@@ -106,7 +106,7 @@ _NODES: dict[type[exp.Expr], frozenset[str]] = {
     exp.AtTimeZone: frozenset({"this", "zone"}),
 }
 # What any other zone means follows from a list that changes, and engines have one each.
-_ZONES = {"duckdb": {"utc", "etc/utc"}, "postgres": {"utc", "etc/utc"}}
+_ZONES = frozenset({"utc", "etc/utc"})
 _OUTER = _NODES | {exp.Join: _NODES[exp.Join] | {"side"}}
 _UNION = frozenset({"with_", "this", "expression"})
 _CAST_TYPES = (
@@ -340,8 +340,9 @@ def _check_form(node: exp.Expr, source: Source) -> None:
 
 
 def _is_utc(zone: exp.Expr | None, source: Source) -> bool:
-    known = _ZONES.get(source.dialect, set())
-    return isinstance(zone, exp.Literal) and zone.is_string and zone.this.lower() in known
+    known = dialect_named(source.dialect).has_moments_of_tools
+    text = zone.this.lower() if isinstance(zone, exp.Literal) and zone.is_string else ""
+    return known and text in _ZONES
 
 
 def _check_condition(node: exp.Expr, source: Source) -> None:

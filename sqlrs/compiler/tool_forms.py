@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
+from sqlrs.dialects import dialect_named
+
 _FIRST, _LAST = "0001-01-01", "9999-12-31"
 # The part of a moment that each word of a form writes, and in how many digits.
 _PARTS = {
@@ -32,10 +34,8 @@ _WORD = re.compile(f"{'|'.join(_PARTS)}|[-/:. ]")
 # Words of PostgreSQL that begin as known ones do: days of the year, seconds of the day.
 _LONGER = re.compile("DDD|SSSS")
 _FORMS: tuple[type[exp.Expr], ...] = (exp.ToChar, exp.TimeToStr)
-# Spark has a to_char whose words mean something else.
-_KNOWN_BY = frozenset({"duckdb", "postgres"})
 _CLOCK = frozenset({"HOUR", "MINUTE", "SECOND"})
-_MOMENT = exp.DataType.Type.TIMESTAMP
+_MOMENTS = frozenset({exp.DataType.Type.TIMESTAMP, exp.DataType.Type.TIMESTAMPNTZ})
 
 
 def with_known_forms(tree: exp.Expr, tokens: Sequence[Token], dialect: str) -> exp.Expr:
@@ -46,7 +46,7 @@ def with_known_forms(tree: exp.Expr, tokens: Sequence[Token], dialect: str) -> e
         if isinstance(unit, exp.Literal) and set(node.args) <= {"this", "unit"}:
             whole = exp.TimestampTrunc(this=node.this, unit=exp.var(unit.name.upper()))
             node.replace(_at(whole, node))
-    if dialect not in _KNOWN_BY:
+    if not dialect_named(dialect).has_moments_of_tools:
         return tree
     for call in list(tree.find_all(*_FORMS)):
         form = _written_form(call, tokens)
@@ -60,7 +60,7 @@ def with_known_forms(tree: exp.Expr, tokens: Sequence[Token], dialect: str) -> e
 
 
 def _as_moment(tree: exp.Expr) -> exp.Expr:
-    cast = isinstance(tree, exp.Cast) and tree.to.this is _MOMENT
+    cast = isinstance(tree, exp.Cast) and tree.to.this in _MOMENTS
     return tree if cast else exp.cast(tree, "timestamp")
 
 

@@ -79,6 +79,8 @@ class Dialect:
     names_calls: ClassVar[bool] = False
     """Whether an output without an alias is called by its function alone: count, not count(*)."""
 
+    has_moments_of_tools: ClassVar[bool] = True
+    """Whether to_char, age and AT TIME ZONE mean what they do in PostgreSQL."""
     judges_conditions: ClassVar[bool] = False
     """Whether the compiler lets pass what it cannot read, so that it must see all conditions."""
 

@@ -30,6 +30,8 @@ class Spark(Dialect):
     materialised = False
     texts_name_the_moment = True
     nulls_equal_in_rows = True
+    # Its to_char has words of its own.
+    has_moments_of_tools = False
     judges_conditions = True
     runs_above = True
     # Every exchange takes its time, however few rows it has, and bounds need dozens: an estimate.

@@ -91,9 +91,9 @@ class DuckDBSnapshot:
         """Whether a statement reads files."""
         return bool(self._files.read_by(statement))
 
-    def begin(self) -> None:
-        """Begin the read-only transaction."""
-        self.run(template("duckdb/begin.sql"))
+    def begin(self, settings: str = "") -> None:
+        """Begin the read-only transaction, with settings that are made before."""
+        self.run(f"{settings};\n{template('duckdb/begin.sql')}")
 
     def _load(self, files: frozenset[str]) -> None:
         """Load the files, and begin anew to see them. Nothing else changes in between.
@@ -181,6 +181,7 @@ class DuckDBEngine(OfSnapshots[DuckDBSnapshot]):
         *,
         timeout: float | None = None,
         owned: bool = False,
+        locked: bool = False,
         files: Files | None = None,
         only_files: bool = False,
         further_databases: tuple[str, ...] = (),
@@ -194,8 +195,10 @@ class DuckDBEngine(OfSnapshots[DuckDBSnapshot]):
         self._connection = connection if owned else connection.cursor()
         # What was opened here has no session of anybody's: its settings are the instance's.
         settings, self._temporary = ([], []) if owned else _session_of(connection)
-        self._optimizers = SwitchedOff(self._connection)
-        self._give_back = weakref.finalize(self, self._optimizers.release)
+        # What was opened here began with the right ones, and is locked: nobody can change them.
+        self._optimizers = None if locked else SwitchedOff(self._connection)
+        if self._optimizers is not None:
+            self._give_back = weakref.finalize(self, self._optimizers.release)
         self._owned = owned
         self._timeout = timeout
         self._files = files or Files()
@@ -246,8 +249,7 @@ class DuckDBEngine(OfSnapshots[DuckDBSnapshot]):
         snapshot = DuckDBSnapshot(duplicate, self._timeout, self._read, self._files, self._learned)
         try:
             with self._kept(snapshot):
-                snapshot.run(self._settings)
-                snapshot.begin()
+                snapshot.begin(self._settings)
                 yield snapshot
         finally:
             snapshot.end()
@@ -255,7 +257,8 @@ class DuckDBEngine(OfSnapshots[DuckDBSnapshot]):
     def close(self) -> None:
         """Close what this engine opened; a connection of the user's stays open."""
         self._closed = True
-        self._give_back()
+        if self._optimizers is not None:
+            self._give_back()
         self._connection.close()
         if self._forget is not None:
             self._forget()
@@ -266,7 +269,8 @@ class DuckDBEngine(OfSnapshots[DuckDBSnapshot]):
         if not self._closed:
             with suppress(duckdb.Error):
                 duplicate = self._connection.cursor()
-                self._optimizers.require(duplicate)
+                if self._optimizers is not None:
+                    self._optimizers.require(duplicate)
                 return duplicate
         raise UsageError("the database is closed", hint="connect again")
 
@@ -340,6 +344,7 @@ def open_duckdb(
             connection,
             timeout=timeout,
             owned=True,
+            locked=True,
             files=files,
             only_files=file is None,
             further_databases=(_MEMORY,) if tables and file is not None else (),

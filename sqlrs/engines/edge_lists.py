@@ -15,7 +15,7 @@ from pathlib import Path
 
 from sqlglot import exp
 
-from sqlrs.engines.file_schema import Ask, filled
+from sqlrs.engines.file_schema import filled
 from sqlrs.engines.loaded_files import Run
 from sqlrs.engines.schema_records import schema_file, toml
 from sqlrs.errors import UsageError
@@ -34,7 +34,6 @@ _HEADINGS = frozenset(
     """.split()  # noqa: SIM905
 )
 _MOST_FIELDS = 100
-_HEAD_LINES = 2000
 _KEYS = frozenset({"format", "separator", "fields", "header", "ids"})
 
 
@@ -148,13 +147,6 @@ def _text_kind(text: str) -> str:
     return "a number with a fraction or exponent"
 
 
-def head_of(path: exp.Literal, ask: Ask) -> list[str]:
-    """The first lines of a file; an empty one is the empty text."""
-    statement = filled("duckdb/read_lines.sql", path=path, skip=exp.Literal.number(0))
-    found = ask(statement.limit(_HEAD_LINES))
-    return ["" if line is None else str(line).rstrip("\r") for (line,) in found or []]
-
-
 def form_of(path: Path, head: Sequence[str], *, matrix: bool, directed: bool) -> EdgeForm:
     """The recorded form of an edge list, else the one that its head has, recorded from now on."""
     if matrix:
@@ -172,11 +164,6 @@ def is_edge_record(path: Path) -> bool:
         return tomllib.loads(schema_file(path).read_text(encoding="utf-8")).get("format") == "edges"
     except (OSError, ValueError):
         return False
-
-
-def begins_with_comment(head: Sequence[str]) -> bool:
-    """Whether the first line that is not empty is a comment."""
-    return any(line.lstrip()[:1] in ("#", "%") for line in [x for x in head if x.strip()][:1])
 
 
 def lines_above(path: Path, form: EdgeForm, head: Sequence[str]) -> int:

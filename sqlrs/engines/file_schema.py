@@ -42,7 +42,8 @@ class TextSchema:
     """Columns with their types, and how lines are read. ``header``: the fields of the first line.
 
     Without a header the rows begin with the first line. ``format``: separated values, JSON, or the
-    cells of a sheet. ``partitions``: columns that stand in the names of the folders.
+    cells of a sheet. ``partitions``: columns that stand in the names of the folders. ``skip``: how
+    many lines of comments stand above all that.
     """
 
     columns: Typed
@@ -53,6 +54,7 @@ class TextSchema:
     timestamp_format: str | None = None
     format: str = "separated"
     partitions: Typed = ()
+    skip: int = 0
 
     def __str__(self) -> str:
         return ", ".join(f"{_column_text(name)} {kind}" for name, kind in self.all_columns)
@@ -102,6 +104,7 @@ class TextSchema:
                 "duckdb/read_separated.sql",
                 path=path,
                 header=exp.Boolean(this=self.header is not None),
+                skip=exp.Literal.number(self.skip),
                 delimiter=exp.Literal.string(self.delimiter),
                 quote=exp.Literal.string(self.quote),
                 columns=columns,

@@ -15,12 +15,13 @@ from pathlib import Path
 
 from sqlglot import exp
 
+from sqlrs.engines.file_heads import comments_above
 from sqlrs.engines.file_schema import Ask, TextSchema, Typed, filled, typed_columns
 from sqlrs.errors import UsageError
 
 _ISO_DATE = "%Y-%m-%d"
 _TEXT_KEYS = frozenset({"format", "delimiter", "quote", "date_format", "timestamp_format"})
-_KEYS = frozenset({*_TEXT_KEYS, "header", "columns", "partitions"})
+_KEYS = frozenset({*_TEXT_KEYS, "header", "columns", "partitions", "skip"})
 _FORMATS = ("separated", "json", "json_array", "cells", "parquet")
 _LONGEST = 18
 _NUMBER = re.compile(r"[+-]?\d+")
@@ -74,7 +75,11 @@ def recorded_schema(path: Path, *, needs_columns: bool = True) -> TextSchema | N
         raise UsageError(f"{place}: {', '.join(sorted(texts))} are texts")
     if texts.get("format", "separated") not in _FORMATS:
         raise UsageError(f"{place}: the format is unknown", hint=", ".join(_FORMATS))
+    skip = document.get("skip", 0)
+    if type(skip) is not int or skip < 0:
+        raise UsageError(f"{place}: skip is the number of lines above the first one that is read")
     return TextSchema(
+        skip=skip,
         columns=typed_columns(str(place), [*columns.items()]) if columns else (),
         header=tuple(map(str, header)) if isinstance(header, list) else None,
         partitions=typed_columns(str(place), [*partitions.items()]) if partitions else (),
@@ -91,7 +96,7 @@ def inferred_schema(
     schemas = [_sniffed(table, path, pattern, delimiter, ask) for pattern in patterns]
     first, *others = schemas
     names = [name for name, _ in first.columns]
-    if any([name for name, _ in one.columns] != names for one in others):
+    if any([name for name, _ in one.columns] != names or one.skip != first.skip for one in others):
         raise UsageError(
             f"the files in {path} do not all have the same columns",
             hint="name those that have: --table NAME='FOLDER/2024-*.csv'",
@@ -111,8 +116,32 @@ def _common_type(kinds: Sequence[str]) -> str:
     return "DOUBLE" if set(kinds) == {"BIGINT", "DOUBLE"} else "VARCHAR"
 
 
+def below_comments(schema: TextSchema, pattern: str, ask: Ask) -> TextSchema:
+    """A declared schema, whose names may stand below lines of comments."""
+    if first_line(schema, pattern, ask) == schema.header:
+        return schema
+    below = replace(schema, skip=len(comments_above(pattern, ask)))
+    # The last of them may hold the names: "#id,name".
+    last = replace(schema, skip=max(0, below.skip - 1))
+    return last if first_line(last, pattern, ask) == schema.header else below
+
+
 def _sniffed(table: str, path: Path, pattern: str, delimiter: str | None, ask: Ask) -> TextSchema:
-    sniff = filled("duckdb/sniff.sql", path=exp.Literal.string(pattern))
+    above = comments_above(pattern, ask)
+    found = _sniffed_below(table, path, pattern, delimiter, len(above), ask)
+    fields = above[-1].count(found.delimiter) if above else 0
+    if fields and fields == len(found.columns) - 1:
+        # The names stand behind a comment's sign: "#id,name".
+        return _sniffed_below(table, path, pattern, delimiter, len(above) - 1, ask)
+    return found
+
+
+def _sniffed_below(
+    table: str, path: Path, pattern: str, delimiter: str | None, skip: int, ask: Ask
+) -> TextSchema:
+    sniff = filled(
+        "duckdb/sniff.sql", path=exp.Literal.string(pattern), skip=exp.Literal.number(skip)
+    )
     if delimiter is not None:
         given = exp.EQ(this=exp.column("delim"), expression=exp.Literal.string(delimiter))
         sniff.args["from_"].this.this.append("expressions", given)
@@ -126,6 +155,7 @@ def _sniffed(table: str, path: Path, pattern: str, delimiter: str | None, ask: A
         delimiter=str(delim),
         date_format=None if date_format in (None, "", _ISO_DATE) else str(date_format),
         timestamp_format=str(timestamp_format) if timestamp_format else None,
+        skip=skip,
     )
     if has_header:
         header = first_line(schema, pattern, ask)
@@ -168,7 +198,8 @@ def cannot_infer(table: str, path: Path) -> UsageError:
 
 def first_line(schema: TextSchema, pattern: str, ask: Ask) -> tuple[str, ...] | None:
     """The fields of the file's first line, which is public where it is the header."""
-    found = ask(filled("duckdb/first_line.sql", path=exp.Literal.string(pattern)))
+    skip = exp.Literal.number(schema.skip)
+    found = ask(filled("duckdb/first_line.sql", path=exp.Literal.string(pattern), skip=skip))
     if not found or found[0][0] is None:
         return None
     line = str(found[0][0]).rstrip("\r")
@@ -197,6 +228,8 @@ def record_schema(table: str, path: Path, schema: TextSchema) -> None:
         lines += [f"delimiter = {toml(schema.delimiter)}", f"quote = {toml(schema.quote)}"]
     else:
         lines.append(f"format = {toml(schema.format)}")
+    if schema.skip:
+        lines.append(f"skip = {schema.skip}")
     lines.append(f"header = {_toml_list(schema.header)}")
     if schema.date_format is not None:
         lines.append(f"date_format = {toml(schema.date_format)}")

@@ -31,12 +31,11 @@ from sqlrs.engines.data_paths import (
 )
 from sqlrs.engines.edge_lists import (
     EdgeForm,
-    begins_with_comment,
     form_of,
-    head_of,
     is_edge_record,
     lines_above,
 )
+from sqlrs.engines.file_heads import begins_with_comment, head_of
 from sqlrs.engines.file_schema import (
     Declared,
     TextSchema,
@@ -48,6 +47,7 @@ from sqlrs.engines.file_schema import (
 from sqlrs.engines.frames import is_frame
 from sqlrs.engines.loaded_files import Columns, Files, Filling, FindUnfit, Run, States, states_of
 from sqlrs.engines.schema_records import (
+    below_comments,
     inferred_json_schema,
     inferred_partitions,
     inferred_schema,
@@ -245,6 +245,8 @@ class _Opening:
         if types is not None:
             folders = [name for name, _ in self.data.partitions]
             schema = declared_schema(target.name, types, delimiter, format, folders)
+            if format == "separated":
+                schema = below_comments(schema, self._texts[0], target.ask)
         elif format == "separated":
             # A comma is common in CSV files, not certain; a tab is what a TSV file has.
             fixed = None if delimiter == "," else delimiter

@@ -428,3 +428,34 @@ def test_a_table_that_loads_later_is_seen_by_an_open_snapshot(visits: Path) -> N
         with engine.snapshot() as late:
             assert late.scalar(everything) == 2
         assert early.scalar(everything) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "skip", "first"),
+    [
+        ("visits.tsv", "# by us, 2024\n% more\n\nname\tage\nann\t30\nbob\t60\n", 3, "name"),
+        ("visits.csv", "# by us\nname,age\nann,30\nbob,60\n", 1, "name"),
+        # The names themselves stand behind a comment's sign, also below a comment.
+        ("visits.csv", "#name,age\nann,30\nbob,60\n", 0, "#name"),
+        ("visits.csv", "# by us\n#name,age\nann,30\nbob,60\n", 1, "#name"),
+        # Below the names such a line is a row.
+        ("visits.csv", "name,age\n#ann,30\n#bob,60\n", 0, "name"),
+    ],
+)
+def test_comments_may_stand_above_the_names(
+    tmp_path: Path, name: str, text: str, skip: int, first: str
+) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    for _ in range(2):
+        with connected(path) as database:
+            assert kinds(database) == {first: "VARCHAR", "age": "BIGINT"}
+            assert database.count(YOUNG, 1000).value == 1
+    record = path.with_name(f"{name}.schema.toml")
+    assert (f"skip = {skip}\n" in record.read_text()) == (skip > 0)
+    record.unlink()
+    with connected(path, types={"visit": {first: "VARCHAR", "age": "BIGINT"}}) as database:
+        assert database.count(YOUNG, 1000).value == 1
+    record.write_text('skip = -1\nheader = false\n[columns]\nage = "BIGINT"\n')
+    with pytest.raises(UsageError, match="skip is the number of lines"):
+        connected(path)

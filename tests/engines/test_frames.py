@@ -83,6 +83,8 @@ def test_types_of_frames() -> None:
     frame = pd.DataFrame(
         {
             "category": pd.Categorical(["x", SECRET]),
+            "code": pd.Categorical([7, 8]),
+            "share": pd.Categorical([0.5, 1.5]),
             "moment": moments.astype("datetime64[ns]"),
             "zoned": moments.tz_localize("Europe/Vienna"),
             "truth": [True, False],
@@ -93,6 +95,8 @@ def test_types_of_frames() -> None:
     with sqlrs.connect(tables={"visit": frame}) as database:
         assert kinds(database) == {
             "category": "VARCHAR",
+            "code": "BIGINT",
+            "share": "DOUBLE",
             "moment": "TIMESTAMP",
             "zoned": "TIMESTAMP WITH TIME ZONE",
             "truth": "BOOLEAN",
