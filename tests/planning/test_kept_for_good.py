@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -26,6 +28,7 @@ from sqlrs.planning.plan import ByKeptGroups, KeptGroups, table_names
 from sqlrs.planning.problem import Problem
 from sqlrs.planning.table_statistics import Statistics
 from sqlrs.planning.total_lookups import Inclusion, inclusions, without_total_lookups
+from sqlrs.query import Filter
 from sqlrs.residuals.residual import Members, Residual, Residuals
 from sqlrs.sensitivity.refined import reached
 from sqlrs.sql.factorised import StatementBuilder
@@ -213,6 +216,12 @@ def test_every_answer_on_the_same_rows_measures_the_same(
                 assert Linear()(dict(found.values)) == Linear()(dict(expected.values))
 
 
+def below(name: str, most: int) -> Filter:
+    """A column is less than a number."""
+    test = exp.LT(this=exp.column(name), expression=exp.Literal.number(most))
+    return Filter(test, frozenset({name}))
+
+
 ORDERS = table("orders", "id", "customer", keys=["id"])
 LINE = table("line", "orders", "part", "number")
 CUSTOMER = table("customer", "id", keys=["id"])
@@ -259,6 +268,37 @@ def test_a_later_answer_reads_the_tables_that_matter_alone(on_duckdb: Direct) ->
     assert measured(changing, Kept()) == fewer
 
 
+@pytest.mark.parametrize("most", [1, 3])
+def test_filters_of_groups_that_lead(
+    on_duckdb: Direct, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the groups that lead without the filter are not enough, all of them are counted."""
+    monkeypatch.setattr(leading_planning, "LEADING", most)
+    rng = random.Random(most)
+    line = atom(LINE, "o", "p", "n")
+    part = table("part", "id", keys=["id"])
+    tried: Counter[bool] = Counter()
+    for drawn in range(12):
+        filtered = replace(line, filters=(below("number", drawn % 6),))
+        residuals = Residuals(query(filtered, atom(ORDERS, "o", "c"), atom(part, "p")))
+        on_duckdb.fill(ORDERS, [(o, o % 7) for o in range(14)])
+        on_duckdb.fill(part, [(p,) for p in range(9)])
+        rows = [(rng.randrange(14), rng.randrange(9), rng.randrange(9)) for _ in range(120)]
+        on_duckdb.fill(LINE, rows)
+        on_duckdb.fill(CUSTOMER, [(c,) for c in range(7)])
+        whole = replace(residuals.query, atoms=(*residuals.query.atoms, atom(CUSTOMER, "c")))
+        by_two = Residuals(whole).of(frozenset({0, 1}))
+        assert len(by_two.boundary) == 2
+        source, kept = Lasting(on_duckdb, "duckdb"), Kept()
+        for _ in range(4):
+            with source.snapshot() as snapshot:
+                evaluator = Evaluator(snapshot, whole, "duckdb", kept=kept)
+                found = evaluator(by_two)
+                assert found.value == plain_value(by_two, on_duckdb)
+            tried[isinstance(found.plan, ByKeptGroups)] += 1
+    assert tried[True] and tried[False]
+
+
 def test_what_is_kept_of_rows_that_changed_would_be_wrong(on_duckdb: Direct) -> None:
     """The test above has a say: with what is known of other rows the values are others."""
     fill_orders(on_duckdb)
@@ -277,5 +317,14 @@ def test_values_of_whole_tables_are_told_apart() -> None:
     other = Residuals(query(atom(LINE, "o", "p", "n"), atom(ORDERS, "o", "c"), atom(CUSTOMER, "o")))
     assert of_whole_tables(other.of(frozenset({0, 1}))) != of_whole_tables(by_customer)
     assert of_whole_tables(LINES.of(LINES.query.everything)) is None
+    narrower = replace(by_customer, boundary=frozenset())
+    wider = replace(by_customer, boundary=by_customer.variables)
+    found = {of_whole_tables(one) for one in (by_customer, narrower, wider)}
+    assert len(found) == 3 and None in found
+    distinct = replace(LINES.query, distinct=by_customer.boundary)
+    assert of_whole_tables(replace(by_customer, query=distinct)) not in found
+    filtered = replace(LINES.query.atoms[0], filters=(below("number", 5),))
+    thinned = replace(LINES.query, atoms=(filtered, *LINES.query.atoms[1:]))
+    assert of_whole_tables(replace(by_customer, query=thinned)) is None
     sampled = SampledTables()
     assert sampled.values(Lasting(None, "duckdb")) == {}  # type: ignore[arg-type]
