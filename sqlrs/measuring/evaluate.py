@@ -167,10 +167,10 @@ class Evaluator:
             ),
             detail="leaders",
         )
-        if leaders is not None and _costs_more(leaders, plan):
-            leaders = None
-        groups = leaders and self.sampled.groups(self.snapshot, leaders, self.dialect)
-        if leaders is None or groups is None:
+        if leaders is None or _costs_more(leaders, plan):
+            return plan
+        groups = self.sampled.groups(self.snapshot, leaders, self.dialect)
+        if groups is None:
             return plan
         tried.append(ByKeptGroups.of(plan, leaders, groups, statistics) or plan)
         return tried[-1]

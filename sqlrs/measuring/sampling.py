@@ -148,7 +148,7 @@ class SampledTables:
             return None
         rows = integer_rows(snapshot.rows(statement))
         least = rows[-1][-1] if len(rows) >= leaders.most else 0
-        known[what] = KeptGroups(tuple(row[:-1] for row in rows), least)
+        known[what] = KeptGroups(tuple(tuple(row[:-1]) for row in rows), least)
         return known[what]
 
     def values(self, snapshot: Snapshot) -> dict[Hashable, int]:

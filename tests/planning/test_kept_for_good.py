@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import random
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -17,7 +20,7 @@ from sqlrs.measuring import sampling as reading
 from sqlrs.measuring.evaluate import Evaluator
 from sqlrs.measuring.measure import measure
 from sqlrs.measuring.measurements import Measurements
-from sqlrs.measuring.sampling import SampledTables
+from sqlrs.measuring.work import Values
 from sqlrs.planning import leading as leading_planning
 from sqlrs.planning.choose import choose
 from sqlrs.planning.leading import leaders_of_whole_tables
@@ -26,6 +29,7 @@ from sqlrs.planning.plan import ByKeptGroups, KeptGroups, table_names
 from sqlrs.planning.problem import Problem
 from sqlrs.planning.table_statistics import Statistics
 from sqlrs.planning.total_lookups import Inclusion, inclusions, without_total_lookups
+from sqlrs.query import Filter
 from sqlrs.residuals.residual import Members, Residual, Residuals
 from sqlrs.sensitivity.refined import reached
 from sqlrs.sql.factorised import StatementBuilder
@@ -48,33 +52,28 @@ def read_everything() -> Iterator[None]:
         yield
 
 
-@dataclass
-class Lasting:
+class Lasting(Direct):
     """A snapshot of rows that nobody can change, and as much of an engine as is needed."""
 
-    direct: Direct
-    dialect: str
-    learned: dict[str, object] | None = field(default_factory=dict)
-    read: list[exp.Expression] = field(default_factory=list)
+    def __init__(self, direct: Direct, learned: dict[str, object] | None) -> None:
+        super().__init__(direct.connection)
+        self.direct = direct
+        self.learned = learned
+        self.read: list[exp.Expression] = []
 
     @contextmanager
     def snapshot(self) -> Iterator[Lasting]:
         # Each time another one, with what is known of the rows.
-        yield Lasting(self.direct, self.dialect, self.learned, self.read)
+        found = Lasting(self.direct, self.learned)
+        found.read = self.read
+        yield found
 
     def scans_files(self, statement: exp.Expression) -> bool:
         return False
 
-    def __getattr__(self, name: str) -> object:
-        return getattr(self.direct, name)
-
-    def rows(self, statement: exp.Expression) -> list[tuple[object, ...]]:
+    def rows(self, statement: exp.Expression) -> list[tuple[Any, ...]]:
         self.read.append(statement)
         return self.direct.rows(statement)
-
-    def scalar(self, statement: exp.Expression) -> int:
-        self.read.append(statement)
-        return self.direct.scalar(statement)
 
 
 def plain_value(residual: Residual, snapshot: Direct) -> int:
@@ -179,15 +178,10 @@ def test_groups_of_whole_tables_are_enough_or_say_so(
         assert value == expected or value < groups.least
 
 
-class Linear:
+def linear(values: Values) -> Fraction:
     """A fold that every value moves, so that all of them are needed."""
-
-    def __call__(self, values: dict[Members, int]) -> Fraction:
-        return Fraction(sum(n * (i + 1) for i, (_, n) in enumerate(sorted_items(values))))
-
-
-def sorted_items(values: dict[Members, int]) -> list[tuple[Members, int]]:
-    return sorted(values.items(), key=lambda one: sorted(one[0]))
+    ordered = sorted(values.items(), key=lambda one: sorted(one[0]))
+    return Fraction(sum(n * i for i, (_, n) in enumerate(ordered, 1)))
 
 
 @settings(max_examples=examples(40))
@@ -199,7 +193,7 @@ def test_every_answer_on_the_same_rows_measures_the_same(
     texts = [Residuals(data.draw(queries(3))) for _ in range(2)]
     for one in TABLES:
         on_duckdb.fill(one, data.draw(rows_of(one)))
-    source = Lasting(on_duckdb, "duckdb")
+    source = Lasting(on_duckdb, {})
     kept = [Kept(), Kept()]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(leading_planning, "LEADING", data.draw(st.sampled_from([1, 3, 1000])))
@@ -207,10 +201,16 @@ def test_every_answer_on_the_same_rows_measures_the_same(
             residuals = texts[turn]
             wanted = (*residuals.required, *reached(residuals))
             expected = measure(source, residuals, wanted, plan="plain")
-            for fold in (None, Linear()):
+            for fold in (None, linear):
                 found = Measurements(source, kept=kept[turn]).enough(residuals, wanted, fold)
                 assert found.count == expected.count
-                assert Linear()(dict(found.values)) == Linear()(dict(expected.values))
+                assert linear(found.values) == linear(expected.values)
+
+
+def below(name: str, most: int) -> Filter:
+    """A column is less than a number."""
+    test = exp.LT(this=exp.column(name), expression=exp.Literal.number(most))
+    return Filter(test, frozenset({name}))
 
 
 ORDERS = table("orders", "id", "customer", keys=["id"])
@@ -238,7 +238,7 @@ def measured(source: Lasting, kept: Kept | None) -> dict[Members, int]:
 def test_a_later_answer_reads_the_tables_that_matter_alone(on_duckdb: Direct) -> None:
     """Wished by the first, read by the second, used from then on; never of rows that may change."""
     fill_orders(on_duckdb)
-    source, kept = Lasting(on_duckdb, "duckdb"), Kept()
+    source, kept = Lasting(on_duckdb, {}), Kept()
     expected = measured(source, None)
     seen = []
     for _ in range(4):
@@ -250,7 +250,7 @@ def test_a_later_answer_reads_the_tables_that_matter_alone(on_duckdb: Direct) ->
     assert len(seen[3]) < len(seen[0])
     # Of the count one table is left: every line has an order, every order a customer.
     assert not [sql for sql in seen[3] if "JOIN" in sql]
-    changing = Lasting(on_duckdb, "duckdb", None)
+    changing = Lasting(on_duckdb, None)
     for _ in range(3):
         assert measured(changing, Kept()) == expected
     on_duckdb.run("DELETE FROM customer WHERE id = 2")
@@ -259,10 +259,41 @@ def test_a_later_answer_reads_the_tables_that_matter_alone(on_duckdb: Direct) ->
     assert measured(changing, Kept()) == fewer
 
 
+@pytest.mark.parametrize("most", [1, 3])
+def test_filters_of_groups_that_lead(
+    on_duckdb: Direct, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the groups that lead without the filter are not enough, all of them are counted."""
+    monkeypatch.setattr(leading_planning, "LEADING", most)
+    rng = random.Random(most)
+    line = atom(LINE, "o", "p", "n")
+    part = table("part", "id", keys=["id"])
+    tried: Counter[bool] = Counter()
+    for drawn in range(12):
+        filtered = replace(line, filters=(below("number", drawn % 6),))
+        residuals = Residuals(query(filtered, atom(ORDERS, "o", "c"), atom(part, "p")))
+        on_duckdb.fill(ORDERS, [(o, o % 7) for o in range(14)])
+        on_duckdb.fill(part, [(p,) for p in range(9)])
+        rows = [(rng.randrange(14), rng.randrange(9), rng.randrange(9)) for _ in range(120)]
+        on_duckdb.fill(LINE, rows)
+        on_duckdb.fill(CUSTOMER, [(c,) for c in range(7)])
+        whole = replace(residuals.query, atoms=(*residuals.query.atoms, atom(CUSTOMER, "c")))
+        by_two = Residuals(whole).of(frozenset({0, 1}))
+        assert len(by_two.boundary) == 2
+        source, kept = Lasting(on_duckdb, {}), Kept()
+        for _ in range(4):
+            with source.snapshot() as snapshot:
+                evaluator = Evaluator(snapshot, whole, "duckdb", kept=kept)
+                found = evaluator(by_two)
+                assert found.value == plain_value(by_two, on_duckdb)
+            tried[isinstance(found.plan, ByKeptGroups)] += 1
+    assert tried[True] and tried[False]
+
+
 def test_what_is_kept_of_rows_that_changed_would_be_wrong(on_duckdb: Direct) -> None:
     """The test above has a say: with what is known of other rows the values are others."""
     fill_orders(on_duckdb)
-    source, kept = Lasting(on_duckdb, "duckdb"), Kept()
+    source, kept = Lasting(on_duckdb, {}), Kept()
     for _ in range(3):
         before = measured(source, kept)
     on_duckdb.run("DELETE FROM customer WHERE id = 2")
@@ -277,5 +308,12 @@ def test_values_of_whole_tables_are_told_apart() -> None:
     other = Residuals(query(atom(LINE, "o", "p", "n"), atom(ORDERS, "o", "c"), atom(CUSTOMER, "o")))
     assert of_whole_tables(other.of(frozenset({0, 1}))) != of_whole_tables(by_customer)
     assert of_whole_tables(LINES.of(LINES.query.everything)) is None
-    sampled = SampledTables()
-    assert sampled.values(Lasting(None, "duckdb")) == {}  # type: ignore[arg-type]
+    narrower = replace(by_customer, boundary=frozenset())
+    wider = replace(by_customer, boundary=by_customer.variables)
+    found = {of_whole_tables(one) for one in (by_customer, narrower, wider)}
+    assert len(found) == 3 and None in found
+    distinct = replace(LINES.query, distinct=by_customer.boundary)
+    assert of_whole_tables(replace(by_customer, query=distinct)) not in found
+    filtered = replace(LINES.query.atoms[0], filters=(below("number", 5),))
+    thinned = replace(LINES.query, atoms=(filtered, *LINES.query.atoms[1:]))
+    assert of_whole_tables(replace(by_customer, query=thinned)) is None
