@@ -17,6 +17,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Any
 
 import pyspark
@@ -177,6 +178,12 @@ def hush() -> None:
         logger.handlers[:] = [logging.NullHandler()]
         logger.propagate = False
         logger.disabled = True
+    # py4j tells of calls that were broken off to the root's log, with a traceback.
+    logging.getLogger().addFilter(_not_of_py4j)
+
+
+def _not_of_py4j(record: logging.LogRecord) -> bool:
+    return "py4j" not in PurePath(record.pathname).parts
 
 
 def _settled(session: Any) -> Any:

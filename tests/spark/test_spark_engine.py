@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import threading
@@ -278,14 +279,17 @@ def test_what_the_owner_cached_is_not_read(
     load(spark, (), {})
     spark.range(3).write.parquet(str(tmp_path / "visit"))
     frame = spark.read.parquet(str(tmp_path / "visit"))
+    # Of one place there is one table: each has an engine of its own.
+    engines = {"visit": open_engine(spark, tables={"visit": tmp_path / "visit"})}
     frame.createOrReplaceTempView("seen")
-    engine = open_engine(spark, tables={"visit": tmp_path / "visit"})
-    assert {one.name for one in engine.catalog().tables} == {"seen", "visit"}
+    engines["seen"] = open_engine(spark)
+    for name, engine in engines.items():
+        assert [one.name for one in engine.catalog().tables] == [name]
     frame.cache()
     try:
         assert [one.name for one in open_engine(spark).catalog().tables] == []
         assert "seen cannot be held still: it is cached in Spark" in caplog.text
-        for name in ("seen", "visit"):
+        for name, engine in engines.items():
             with pytest.raises(SqlrsError) as failed, engine.snapshot() as snapshot:
                 snapshot.scalar(_select(f"SELECT count(*) FROM {name}"))
             assert "cached" in str(failed.value)
@@ -435,6 +439,14 @@ def test_functions_mean_what_they_are_written_as(spark: Any) -> None:
     assert dict(zip(calls, written, strict=True)) == dict(zip(calls, remade, strict=True))
     known = {row[0].lower() for row in spark.sql("SHOW SYSTEM FUNCTIONS").collect()}
     assert {name for name in FUNCTIONS["spark"] if name not in known} <= {"if", "coalesce"}
+
+
+def test_a_call_that_is_broken_off_leaves_no_traceback(caplog: pytest.LogCaptureFixture) -> None:
+    spark_session.hush()
+    for path, told in (("py4j/java_gateway.py", False), ("elsewhere/program.py", True)):
+        made = logging.LogRecord("root", logging.ERROR, path, 1, "broken off", None, None)
+        logging.getLogger().handle(made)
+        assert bool(caplog.records) is told
 
 
 def test_a_server_that_is_not_there_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
