@@ -1,7 +1,8 @@
 """Certified values of packings: a solver in floating point guesses, exact arithmetic decides.
 
-HiGHS, the extra ``lp``, is asked in one way after the other until its guess can be certified; then
-fractions solve it. Only time ends that, with an error; no guess is ever believed.
+Where there are many results for the units, an interior point method is asked first. Then HiGHS, the
+extra ``lp``, in one way after the other until a guess can be certified; then fractions solve it.
+Only time ends that, with an error; no guess is ever believed.
 """
 
 from __future__ import annotations
@@ -100,6 +101,12 @@ def certified_sum(packing: CutPacking, deadline: Deadline) -> tuple[Fraction, Fr
 def _guesses(packing: CutPacking, deadline: Deadline) -> Iterator[tuple[Array, Array]]:
     import numpy as np
 
+    from sqlrs.mechanisms.interior_packing import interior_guess, is_for_interior
+
+    if is_for_interior(packing):
+        found = interior_guess(packing, deadline.left)
+        if found is not None:
+            yield found
     for way in _WAYS:
         found = guess(packing, way, deadline)
         if found is not None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,8 @@ _WORD = 2**62
 # Names of units near each other: so many bits make a page, of so many pages a table is kept, and
 # so many bits of places without a unit are no waste.
 _PAGE, _MOST_PAGES, _FEW = 12, 2**24, 20
+# Where more than one in so many results has several cut units, all of them are sorted for good.
+_OFTEN = 4
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -70,10 +73,46 @@ class Packing:
         places[:-1][cut] = np.arange(number)
         touched = np.flatnonzero(self.peaks > threshold)
         columns = [places[column[touched]] for column in self.owners]
-        owners, weights = _merged(columns, self.weights[touched], number)
+        merged = _merged(columns, self.weights[touched], number, len(self.weights) // _OFTEN)
+        owners, weights = merged or self._by_rank.cut_to(number)
         kept = self.total - int(weights.sum())
         # A result of a cut unit cannot count more than that unit.
         return CutPacking(threshold, kept, number, owners, np.minimum(weights, threshold))
+
+    @cached_property
+    def _by_rank(self) -> RankedResults:
+        return RankedResults.of(self.owners, self.weights, self.shares)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RankedResults:
+    """Results in the order of their units, where 0 is the unit that has the most.
+
+    Whichever units are cut, they come first: results with the same of them stand side by side,
+    so that one sorting serves all thresholds. docs/proofs/packing.md, section 3.
+    """
+
+    owners: Array
+    weights: Array
+
+    @classmethod
+    def of(cls, owners: Sequence[Array], weights: Array, shares: Array) -> RankedResults:
+        """With ranks in the place of units, those of each result in order."""
+        units = len(shares)
+        ranks = np.full(units + 1, units, dtype=np.int64)
+        ranks[np.argsort(-shares, kind="stable")] = np.arange(units)
+        rows = np.sort(np.stack([ranks[column] for column in owners], axis=1), axis=1)
+        rows, weights = _merged_sets(rows, weights, units)
+        return cls(np.ascontiguousarray(rows.T), weights)
+
+    def cut_to(self, units: int) -> tuple[Array, Array]:
+        """The results of the first units, those with the same of them as one."""
+        touched = int(np.searchsorted(self.owners[0], units))
+        columns = np.minimum(self.owners[:, :touched], units)
+        differs = np.ones(touched, dtype=bool)
+        differs[1:] = (columns[:, 1:] != columns[:, :-1]).any(axis=0)
+        new = np.flatnonzero(differs)
+        return columns[:, new].T, np.add.reduceat(self.weights[:touched], new)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -182,8 +221,10 @@ def _per_unit(owners: Sequence[Array], weights: Array, units: int) -> Array:
     return sums[:-1]
 
 
-def _merged(columns: Sequence[Array], weights: Array, nobody: int) -> tuple[Array, Array]:
-    """Rows with the same units as one; each has one at least."""
+def _merged(
+    columns: Sequence[Array], weights: Array, nobody: int, most: int
+) -> tuple[Array, Array] | None:
+    """Rows with the same units as one; each has one at least. None: more have several than most."""
     if not len(weights):
         return np.zeros((0, len(columns)), dtype=np.int64), weights
     first = columns[0]
@@ -193,6 +234,8 @@ def _merged(columns: Sequence[Array], weights: Array, nobody: int) -> tuple[Arra
         last = np.maximum(last, np.where(column == nobody, -1, column))
     # Most results have one cut unit; these need not be sorted.
     shared = np.flatnonzero(first != last)
+    if len(shared) > most:
+        return None
     alone = np.zeros(nobody, dtype=weights.dtype)
     np.add.at(alone, first, weights)
     np.subtract.at(alone, first[shared], weights[shared])

@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 
 from sqlrs.errors import EngineFailed, UsageError
 from sqlrs.measures import OwnedResults
-from sqlrs.mechanisms import packing_solver
+from sqlrs.mechanisms import interior_packing, packing_solver
+from sqlrs.mechanisms.interior_packing import interior_guess, is_for_interior
 from sqlrs.mechanisms.packing_solver import CertifiedSums, Deadline, certified_sum, load_highs
 from sqlrs.sensitivity.exact_packing import exact_packing
-from sqlrs.sensitivity.packing import Array, CutPacking, Packing, numbered
+from sqlrs.sensitivity.packing import Array, CutPacking, Packing, RankedResults, numbered
 from sqlrs.sensitivity.packing_scores import GAP, doublings, gamma, moved_parts, scores
 from tests.support.examples import examples
 from tests.support.packings import Weights, clipped, hypergraphs, owned, without
@@ -82,6 +83,67 @@ def test_names_become_numbers_and_stay_apart(names: list[int]) -> None:
     pairs = list(zip(np.concatenate(columns).tolist(), np.concatenate(found).tolist(), strict=True))
     assert all(0 <= number < count for _, number in pairs)
     assert len(set(pairs)) == len({name for name, _ in pairs}) == len({n for _, n in pairs})
+
+
+def merged(owners: Array, weights: Array, nobody: int) -> dict[frozenset[int], int]:
+    """By sets of units; no set may stand twice."""
+    rows = [frozenset(row) - {nobody} for row in owners.tolist()]
+    assert len(set(rows)) == len(rows)
+    return dict(zip(rows, weights.tolist(), strict=True))
+
+
+@given(weights=WEIGHTS.filter(bool), threshold=st.integers(1, 64))
+@settings(max_examples=examples(100), deadline=None)
+def test_one_order_of_results_serves_all_thresholds(weights: Weights, threshold: int) -> None:
+    if threshold >= largest(weights):
+        return
+    packing = Packing.of(owned(weights))
+    ranked = RankedResults.of(packing.owners, packing.weights, packing.shares)
+    units = [int(u) for u in np.argsort(-packing.shares, kind="stable")]
+    cut = [u for u in units if packing.shares[u] > threshold]
+    expected: dict[frozenset[int], int] = {}
+    nobody = len(packing.shares)
+    for row, weight in zip(np.stack(packing.owners, axis=1), packing.weights, strict=True):
+        some = frozenset(cut.index(u) for u in row.tolist() if u != nobody and u in cut)
+        expected[some] = expected.get(some, 0) + int(weight)
+    expected.pop(frozenset(), None)
+    assert merged(*ranked.cut_to(len(cut)), len(cut)) == expected
+
+
+@given(weights=WEIGHTS.filter(bool), threshold=st.integers(1, 64))
+@settings(max_examples=examples(100), deadline=None)
+def test_the_interior_method_finds_what_can_be_certified(weights: Weights, threshold: int) -> None:
+    if threshold >= largest(weights):
+        return
+    cut = Packing.of(owned(weights)).cut_to(threshold)
+    guess = interior_guess(cut, int)
+    assert guess is not None and cut.certified(*guess) is not None
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_the_interior_method_and_the_simplex_method_agree(seed: int) -> None:
+    """Some hundred units in cliques and beyond, results of weights from 0 to thousands."""
+    numbers = np.random.default_rng(seed)
+    names = numbers.integers(0, 60 * (1 + seed), (20_000, 3))
+    weights = numbers.integers(0, 3, len(names)) * 10 ** numbers.integers(0, 4, len(names))
+    results = OwnedResults(tuple(names[:, i].tolist() for i in range(3)), weights.tolist())
+    packing = Packing.of(results)
+    assert is_for_interior(packing.cut_to(packing.largest // 64))
+    for threshold in (packing.largest // 2, packing.largest // 64):
+        cut = packing.cut_to(threshold)
+        found = interior_guess(cut, int)
+        other = packing_solver.guess(cut, {"solver": "simplex"}, Deadline.after(PLENTY))
+        assert found is not None and other is not None
+        here, there = cut.certified(*found), cut.certified(*other)
+        assert here is not None and there is not None
+        assert abs(here[0] - there[0]) <= GAP * threshold
+
+
+def test_numbers_without_sense_end_the_interior_method() -> None:
+    cut = Packing.of(owned({frozenset({0, 1}): 3, frozenset({1}): 4})).cut_to(2)
+    for weights in (np.full(len(cut.weights), np.nan), np.full(len(cut.weights), np.inf)):
+        odd = CutPacking(cut.threshold, cut.kept, cut.units, cut.owners, weights)
+        assert interior_guess(odd, int) is None
 
 
 def test_the_definition_by_prices_is_that_by_solutions() -> None:
@@ -216,6 +278,8 @@ def test_a_solver_that_lies_changes_nothing(
     lie: Callable[[CutPacking], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(packing_solver, "guess", lambda cut, way, deadline: lie(cut))
+    monkeypatch.setattr(interior_packing, "is_for_interior", lambda cut: True)
+    monkeypatch.setattr(interior_packing, "interior_guess", lambda cut, left: lie(cut))
     for weights in list(hypergraphs(3, 1))[::5]:
         for threshold in GRID:
             found, _ = CertifiedSums(owned(weights), PLENTY).at(threshold)
