@@ -67,6 +67,8 @@ FOREIGN = {
     "--postgres",
     "--require-hashes",
     "--scales",
+    "--schemas",
+    "--tasks",
 }
 
 
