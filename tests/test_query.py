@@ -204,6 +204,7 @@ def test_what_is_no_such_count_is_another_release() -> None:
             "SELECT count(*), count(*) FILTER (WHERE o_total > 5) FROM orders",
             "SELECT o_status, count(*) FROM orders WHERE o_status IN ('A', 'B') GROUP BY o_status",
             "SELECT sum(least(greatest(o_id, 0), 1)) FROM orders",
+            "SELECT sum(-least(greatest(o_id, 0), 1)) FROM orders",
             "SELECT sum(3) FROM orders",
             "SELECT count(*) FROM (SELECT o_id FROM orders UNION ALL SELECT o_id FROM orders) AS t",
         ]
