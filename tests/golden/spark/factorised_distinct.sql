@@ -29,14 +29,9 @@ SELECT
 FROM (
   SELECT
     COUNT(*) AS `results`
-  FROM (
-    SELECT DISTINCT
-      `a`.`dst` AS `a_dst`,
-      `a`.`src` AS `a_src`
-    FROM `edge` AS `a`
-  ) AS `combinations`
+  FROM `edge` AS `a`
   GROUP BY
-    `combinations`.`a_dst`
+    `a`.`dst`
 ) AS `per_boundary_value`;
 
 -- {a, b}, boundary b.dst
