@@ -559,6 +559,13 @@ def test_options_and_files_say_one_unit(run: Run, shop_file: Path) -> None:
     ]:
         _, out, err = run("tables", *arguments)
         assert told in out, err
+    # A limit on rows is no threshold, and which neighbours are meant may be said for a query.
+    count = "SELECT count(*) FROM orders a CROSS JOIN orders b"
+    for arguments in ((), ("--neighbours", "add-remove")):
+        _, out, _ = run("explain", count, *arguments)
+        assert "what one unit may add\n" in out
+        _, _, err = run("query", count, "--epsilon", "1", *arguments)
+        assert "budget_exhausted" in err
     for arguments, told in [
         (("--unit", "orders.o"), "two units are declared: customer.id and orders.o"),
         (("--unit", "customer.id", "--unit", "orders.o"), "two units are declared"),
@@ -616,10 +623,12 @@ def test_owners_as_they_are_written() -> None:
         "v": (SaidOwner(("src",)), SaidOwner(("dst",))),
     }
     assert str(SaidOwner(("a", "b"), "t", ("x", "y"))) == "a, b -> t(x, y)"
+    # As a shell reads it without quotes.
+    assert owners_by_table("owners", {"v": "a@t"}) == {"v": (SaidOwner(("a",), "t"),)}
 
 
 @settings(max_examples=examples(100))
-@given(text=st.text(alphabet="ab ,->().\0\ud800", max_size=12))
+@given(text=st.text(alphabet="ab ,->@().\0\ud800", max_size=12))
 def test_whatever_is_written_is_read_or_refused(text: str) -> None:
     try:
         found = owners_by_table("owners", {"t": text})["t"]

@@ -110,7 +110,7 @@ Owner = Annotated[
     typer.Option(
         metavar="TABLE=COL[,COL]",
         help="Who owns the rows of a table: the columns that hold the unit's id, or a link to a "
-        "table with an owner, 'TABLE=COL->OTHER'; found by foreign keys without this. Repeatable.",
+        "table with an owner, TABLE=COL@OTHER; found by foreign keys without this. Repeatable.",
         rich_help_panel=_PANEL,
     ),
 ]

@@ -34,7 +34,7 @@ Mechanism = Annotated[
 Csv = Annotated[bool, typer.Option("--csv", help="Print the rows as CSV.")]
 
 
-@options.with_data("ledger", "analyst", *options.LIMITS, "plan", "solver", *options.UNIT_LIMITS)
+@options.with_data("ledger", "analyst", *options.LIMITS, *options.CHOICES)
 def query(
     data: Config,
     sql: Sql,

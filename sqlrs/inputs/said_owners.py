@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from sqlrs.errors import UsageError
 from sqlrs.inputs import arguments
 
-_LINK = re.compile(r"(?P<columns>[^>()]+)->(?P<table>[^>(),]+)(\((?P<key>[^>()]+)\))?")
+# A shell takes > for a file, so that @ is another way to write the arrow.
+_ARROW = re.compile("->|@")
+_LINK = re.compile(r"(?P<columns>[^>()@]+)(->|@)(?P<table>[^>(),@]+)(\((?P<key>[^>()]+)\))?")
 _HINT = (
     "write the column that holds the id, two of them as [src, dst], or a link to a table that has "
     "an owner: l_orderkey -> orders"
@@ -95,7 +97,7 @@ def by_table(name: str, value: object, example: str) -> dict[str, object]:
 
 def _written(name: str, value: object) -> tuple[SaidOwner, ...]:
     text = arguments.text(name, value)
-    if "->" not in text:
+    if not _ARROW.search(text):
         return tuple(SaidOwner((column,)) for column in _columns(name, text))
     link = _LINK.fullmatch(text.strip())
     if link is None:

@@ -58,7 +58,9 @@ def statement_in_short(
         return f"protects {who}; {told}"
     scale = f"what {_moved(tables)} can change"
     if unit is not None:
-        scale = "what one unit may add, a threshold that is chosen privately"
+        scale = "what one unit may add"
+        if any("threshold" in one for one in noise):
+            scale += ", a threshold that is chosen privately"
     return f"protects {who}; {told}; typical error {max(errors):.3g} × {scale}"
 
 
