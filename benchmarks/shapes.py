@@ -1,6 +1,7 @@
 """Shapes that no plan was tuned for: the plain COUNT(*) against the private answer.
 
-python -m benchmarks.shapes [--limit 60] [--edges 30000]
+python -m benchmarks.shapes [--limit 60] [--residual-limit 60] [--edges 30000] [--only uniform]
+                              [--core]
 writes benchmarks/results/shapes.md and shapes.json.
 Data: random graphs and tables, generated.
 """
@@ -11,6 +12,7 @@ import argparse
 import random
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -106,19 +108,37 @@ def table_cases(folder: Path, rows: int) -> Iterator[tuple[str, Database, str]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--limit", type=float, default=60.0, help="seconds for a plain form")
+    parser.add_argument("--residual-limit", type=float, help="for the residuals, if another one")
     parser.add_argument("--edges", type=int, default=30_000)
+    parser.add_argument("--only", default="", help="the cells whose title has these words")
+    parser.add_argument(
+        "--core", action="store_true", help="count what all cores did: the machine has other work"
+    )
     options = parser.parse_args()
+    residual_limit = options.residual_limit or options.limit
+    clock = time.process_time if options.core else time.perf_counter
     timings = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for cases in (graph_cases(folder, options.edges), table_cases(folder, options.edges)):
             for title, database, sql in cases:
-                print(title, file=sys.stderr)
-                timings.append(time_query(title, database, sql, options.limit))
+                if options.only in title:
+                    print(title, file=sys.stderr)
+                    timings.append(
+                        time_query(title, database, sql, options.limit, residual_limit, clock)
+                    )
+    if not timings:
+        parser.error(f"no cell has {options.only!r} in its title")
     mean = geometric_mean(t.private / (t.plain or options.limit) for t in timings)
-    text = timing_table(timings, options.limit)
+    text = timing_table(timings, options.limit, residual_limit)
     text += f"\n\n- private answer / plain COUNT(*), geometric mean: {mean:.3f}"
-    data = {"limit": options.limit, "edges": options.edges, "cells": [asdict(t) for t in timings]}
+    data = {
+        "limit": options.limit,
+        "residual_limit": residual_limit,
+        "edges": options.edges,
+        "core seconds": options.core,
+        "cells": [asdict(t) for t in timings],
+    }
     write_results("shapes", text, data)
 
 
