@@ -20,6 +20,7 @@ from sqlrs.dialects import dialect_named
 from sqlrs.effort import TooComplex, bounded
 from sqlrs.mechanisms import DEFAULT, mechanism_named
 from sqlrs.proxy.backend import TableShape
+from sqlrs.proxy.policy.released_fractions import divides_released_fractions
 from sqlrs.proxy.policy.written_moments import with_literals
 from sqlrs.quoting import Sketch, sketch
 from sqlrs.refusals import refusal
@@ -115,7 +116,9 @@ def _as_read(sql: str, dialect: str) -> list[exp.Expr]:
     """The trees, but for what is no difference.
 
     Where ORDER BY puts NULLs is left out: it is written into the text before it is answered. The
-    parser has two names for one type where the other dialects that it knows have two types.
+    parser has two names for one type where the other dialects that it knows have two types. A
+    percentage of released numbers is the same, but for its last digits and NULL where PostgreSQL
+    would say that it cannot divide by zero.
     """
     trees = _parsed(sql, dialect)
     for tree in trees:
@@ -125,4 +128,8 @@ def _as_read(sql: str, dialect: str) -> list[exp.Expr]:
             # With a length or a precision the databases do differ: varchar(3), timestamp(3).
             if not kind.expressions:
                 kind.set("this", _SAME_TYPE.get(kind.this, kind.this))
+        for quotient in tree.find_all(exp.Div):
+            if divides_released_fractions(quotient):
+                quotient.set("typed", None)
+                quotient.set("safe", None)
     return trees

@@ -154,6 +154,26 @@ def _same(found: list[Any], expected: list[Any]) -> None:
                 assert value == true
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT c_segment, 100.0 * count(*) / sum(count(*)) OVER () AS share FROM customer "
+        "GROUP BY c_segment ORDER BY 1",
+        "WITH per AS (SELECT c_nation, count(*) AS n FROM customer GROUP BY c_nation) "
+        "SELECT c_nation, CAST(n AS double precision) / 7 FROM per ORDER BY 1",
+        "SELECT c_segment FROM customer GROUP BY c_segment HAVING count(*) / 2.0 > 9 ORDER BY 1",
+    ],
+)
+def test_percentages_of_released_numbers(served: Served, sql: str) -> None:
+    with served.client() as client, psycopg.connect(served.plain) as plain:
+        found, expected = client.execute(sql), plain.execute(sql)
+        assert _columns(found) == _columns(expected)
+        for one, other in zip(found.fetchall(), expected.fetchall(), strict=True):
+            for value, true in zip(one, other, strict=True):
+                assert type(value) is type(true)
+                assert value == (true if isinstance(true, str) else pytest.approx(true))
+
+
 def test_a_repeat_is_free_and_said_to_be_one(served: Served) -> None:
     told: list[str] = []
     with served.client("0.75") as client:
