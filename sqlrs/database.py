@@ -62,6 +62,7 @@ def connect(
     max_rows: Mapping[str, int] | None = None,
     domains: Mapping[str, Domain] | None = None,
     bounds: Mapping[str, SaidBounds | Sequence[Number]] | None = None,
+    neighbours: str | None = None,
     functions: Mapping[str, str | Signature] | None = None,
     ledger: Ledger | None = None,
     analyst: str = "analyst",
@@ -100,6 +101,8 @@ def connect(
     0, "to": 120}``, or a column of a public table, ``"ward.name"``. ``bounds`` says between which
     numbers a column is summed, ``[0, 5000]``; for floating point with the step to which it is
     rounded, ``[0, 300, 0.1]``. Both are by ``"table.column"`` and replace what the schema says.
+    ``neighbours`` says what is hidden: ``"strict"``, also that a row or unit was replaced, or
+    ``"add-remove"``; it goes before what the ``settings`` say.
 
     ``functions`` maps functions of the database to the types they take and return, ``{"bmi":
     "(double, double) -> double"}``. You vouch that they have no side effects and depend on their
@@ -119,6 +122,8 @@ def connect(
     vouched = {} if functions is None else signatures("functions", functions)
     ledger = MemoryLedger() if ledger is None else _checked_ledger(ledger)
     settings = Settings() if settings is None else _checked_settings(settings)
+    if neighbours is not None:
+        settings = replace(settings, neighbours=neighbours)
     for name, who in (("analyst", analyst), ("dataset", dataset)):
         arguments.text(name, who)
     engine = open_engine(
