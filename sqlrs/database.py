@@ -101,8 +101,8 @@ def connect(
     0, "to": 120}``, or a column of a public table, ``"ward.name"``. ``bounds`` says between which
     numbers a column is summed, ``[0, 5000]``; for floating point with the step to which it is
     rounded, ``[0, 300, 0.1]``. Both are by ``"table.column"`` and replace what the schema says.
-    ``neighbours``, ``"strict"`` or ``"add-remove"``, says whether a row that is replaced by another
-    is protected too; it takes the place of what ``settings`` say.
+    ``neighbours`` says what is hidden: ``"strict"``, also that a row or unit was replaced, or
+    ``"add-remove"``; it goes before what the ``settings`` say.
 
     ``functions`` maps functions of the database to the types they take and return, ``{"bmi":
     "(double, double) -> double"}``. You vouch that they have no side effects and depend on their

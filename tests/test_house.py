@@ -103,7 +103,11 @@ DRIVERS = {
     },
     "z3": {"measuring/solver.py"},
     "highspy": {"mechanisms/packing_solver.py"},
-    "numpy": {"mechanisms/packing_solver.py", "sensitivity/packing.py"},
+    "numpy": {
+        "mechanisms/interior_packing.py",
+        "mechanisms/packing_solver.py",
+        "sensitivity/packing.py",
+    },
     "matplotlib": set[str](),
     "openpyxl": {"engines/staged.py"},
     "IPython": {"notebook.py"},

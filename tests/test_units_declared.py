@@ -606,6 +606,13 @@ def test_budgets_are_shown_with_their_unit(run: Run) -> None:
     assert "graph  ε 0.5  reserved" in out
 
 
+def test_neighbours_are_said_where_a_database_is_opened() -> None:
+    with sqlrs.connect(neighbours="add-remove") as database:
+        assert database.settings.neighbours == "add-remove"
+    with pytest.raises(UsageError, match="one of strict, add-remove"):
+        sqlrs.connect(neighbours="near")
+
+
 def test_functions_of_rows_do_not_protect_units() -> None:
     catalog = replace(made({"u": []}, ["u"]), dialect="postgres")
     count = "SELECT count(*) FROM u"
