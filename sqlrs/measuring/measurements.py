@@ -322,7 +322,7 @@ def _learn(evaluator: Evaluator, part: Residual, value: int) -> None:
     if (columns := frequency_of(part)) is not None:
         evaluator.sampled.learn(evaluator.snapshot, columns, value)
     elif (tables := of_whole_tables(part)) is not None:
-        evaluator.sampled.values(evaluator.snapshot)[tables] = value
+        evaluator.sampled.learn_value(evaluator.snapshot, tables, value)
 
 
 def _until_settled(work: Work, evaluator: Evaluator, folding: Folding, before: _Known) -> _Known:

@@ -30,6 +30,8 @@ _WHOLE = 10_000_000
 _SAMPLE = 200_000
 # Joins of whole tables whose groups that lead are kept.
 _MOST_GROUPS = 64
+# What is kept by the form of a query: analysts can ask for forms without end.
+_MOST_FORMS = 10_000
 # Of so many private tables all residuals that are measured are of one size: none is left out. Of
 # more, frequencies may show that some of them can.
 _EACH_NEEDED = 2
@@ -136,7 +138,10 @@ class SampledTables:
         """
         if rows_for_good(snapshot, read_by) is None:
             return False
-        return self._sampled.wished.setdefault(what, self._release) is not self._release
+        wished = self._sampled.wished
+        if what not in wished and len(wished) >= _MOST_FORMS:
+            return False
+        return wished.setdefault(what, self._release) is not self._release
 
     def groups(self, snapshot: Snapshot, leaders: Leaders, dialect: str) -> KeptGroups | None:
         """The groups of whole tables that lead; None where they were not looked for."""
@@ -151,9 +156,15 @@ class SampledTables:
         known[what] = KeptGroups(tuple(tuple(row[:-1]) for row in rows), least)
         return known[what]
 
-    def values(self, snapshot: Snapshot) -> dict[Hashable, int]:
-        """The values of residuals of whole tables that are known of these rows; may be added to."""
+    def values(self, snapshot: Snapshot) -> Mapping[Hashable, int]:
+        """The values of residuals of whole tables that are known of these rows."""
         return self._sampled.values if snapshot is self._snapshot else {}
+
+    def learn_value(self, snapshot: Snapshot, tables: Hashable, value: int) -> None:
+        """Keep the value of a residual of whole tables for later releases on the same rows."""
+        known = self._sampled.values
+        if snapshot is self._snapshot and len(known) < _MOST_FORMS:
+            known[tables] = value
 
     def _guessed_columns(self, query: Query) -> dict[tuple[Identity, str], Repetition]:
         """What is joined with a key has the key's values, some more often than others."""
