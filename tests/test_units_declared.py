@@ -145,6 +145,8 @@ def test_an_owner_that_is_said_wins(shop: Shop) -> None:
     assert found["parcel"] == (Owner("order"),)
     assert found["lineitem"] == (Owner("o"),)
     assert found["letter"] == BY_HAND["letter"]
+    assert shop.owners(owners={"letter": ("address", "customer")})["letter"] == BY_HAND["letter"]
+    shop.refuses("has no column customer", owners={"letter": ("customer", "address")})
 
 
 def test_two_ways_are_not_guessed_between(shop: Shop) -> None:

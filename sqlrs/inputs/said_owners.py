@@ -40,9 +40,15 @@ class SaidOwner:
 
 
 def said_owners(name: str, value: object) -> tuple[SaidOwner, ...]:
-    """The owners that a text or a list of texts says: ``src, dst``, ``l_orderkey -> orders``."""
+    """The owners that a text or a list of texts says: ``src, dst``, ``l_orderkey -> orders``.
+
+    Two texts in a tuple are a link too: ``("l_orderkey", "orders")``.
+    """
     if isinstance(value, SaidOwner):
         return (value,)
+    if isinstance(value, tuple) and len(value) == 2 and all(isinstance(one, str) for one in value):
+        columns, table = value
+        return _written(name, f"{columns} -> {table}")
     given = tuple(value) if isinstance(value, list | tuple) else (value,)
     found = [
         owner
