@@ -66,7 +66,14 @@ def dry_run(
     same = partial(compiled.same, sql=request.sql, settings=settings)
     with unchanged(compiled.tables(catalog), engine, catalog, same) as snapshot:
         fixed = dialect_named(engine.dialect).keeps_settings
-        groups = Groups.read(statement.aggregations, snapshot, settings, compiled.kept, fixed=fixed)
+        groups = Groups.read(
+            statement.aggregations,
+            snapshot,
+            settings,
+            compiled.kept,
+            fixed=fixed,
+            text=request.sql,
+        )
         mechanisms = mechanisms_of(compiled, groups, epsilon, bars, settings, request.mechanism)
         relation = partial(relation_of, error_bars=bars is not None)
         empty = [relation(one, groups.rows[one.name], None) for one in statement.aggregations]
@@ -95,10 +102,12 @@ class Groups:
         kept: Kept | None = None,
         *,
         fixed: bool = False,
+        text: str | None = None,
     ) -> Groups:
         """Read them; too many groups are refused.
 
-        ``fixed``: no setting of a snapshot changes what a statement gives.
+        ``fixed``: no setting of a snapshot changes what a statement gives. ``text``: what a refusal
+        shows the place in.
         """
         kept = kept or Kept()
         most = settings.max_groups
@@ -112,6 +121,8 @@ class Groups:
                     f"there are more than {most} groups",
                     hint="narrow the keys with IN (…) or BETWEEN in WHERE, group by fewer of "
                     "them, or let the data owner raise max_groups",
+                    span=None if text is None else one.place,
+                    text=text,
                 )
             rows[one.name] = found
             groups |= dict.fromkeys(one.asked, tuple(groups_of(found)))

@@ -95,8 +95,8 @@ def connect(
     maps a table to the column that holds the id, ``{"visit": "patient"}``, to several,
     ``{"edge": ["src", "dst"]}``, or to columns that hold the key of a table that has an owner,
     ``{"lineitem": ("l_orderkey", "orders")}`` or ``"l_orderkey -> orders"``; what is left out is
-    found by the foreign keys. At most
-    ``max_rows`` rows of a unit are used of a table, ``{"visit": 20}``.
+    found by the foreign keys. At most ``max_rows`` rows of a unit are used of a table,
+    ``{"visit": 20}``.
 
     ``domains`` says which values a column has, where answers are grouped by it: a list, ``{"from":
     0, "to": 120}``, or a column of a public table, ``"ward.name"``. ``bounds`` says between which

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 
 from sqlrs.catalog import ColumnType, Table
+from sqlrs.errors import Span
 from sqlrs.query import Constant, Query, Term
 
 Ordinals = tuple[int, ...]
@@ -127,12 +128,14 @@ class Aggregation:
     """One released relation: its groups are all combinations of a row of each domain.
 
     Its columns are k0, k1, … of the keys and a0, a1, …: ``columns`` says of each which measure.
+    ``place``: where the text names the keys.
     """
 
     name: str
     domains: tuple[KeyDomain, ...]
     measures: tuple[Measure, ...]
     columns: tuple[int, ...]
+    place: Span | None = field(default=None, compare=False)
 
     @property
     def asked(self) -> tuple[Asked, ...]:

@@ -17,7 +17,7 @@ import sqlglot
 
 import sqlrs
 from sqlrs.compiler import statement
-from sqlrs.errors import EngineFailed, QueryRefused, UsageError
+from sqlrs.errors import EngineFailed, QueryRefused, Span, UsageError
 from sqlrs.measures import KeyDomain
 from tests.support.postgres_server import PostgresServer
 
@@ -305,8 +305,9 @@ def test_too_many_groups_are_refused_before_the_charge() -> None:
         ) as database,
         pytest.raises(QueryRefused) as refused,
     ):
-        database.query("SELECT c_nation, count(*) FROM customer GROUP BY c_nation", 1)
+        database.query(text := "SELECT count(*) FROM customer GROUP BY c_nation", 1)
     assert refused.value.code == "too_many_groups"
+    assert refused.value.span == Span(text.index("c_nation"), len(text))
     assert ledger.history() == ()
 
 

@@ -145,7 +145,9 @@ class _Aggregating:
                     f"the aggregates are sums of more than {MAX_TERMS} counts in all",
                     "ask for fewer aggregates at once, or use fewer outer joins",
                 )
-        return Aggregation(below.name, domains, tuple(measures), tuple(columns))
+        spans = [self.source.span(key) for key in below.keys]
+        place = Span(min(s.start for s in spans), max(s.end for s in spans)) if spans else None
+        return Aggregation(below.name, domains, tuple(measures), tuple(columns), place)
 
     @cached_property
     def _outside(self) -> QueryRefused | None:

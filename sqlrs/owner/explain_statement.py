@@ -112,7 +112,7 @@ def explained(
     """The explanation; only the rows of the domains are read, which are public."""
     epsilon, bars = request.prices(of_units=catalog.unit is not None)
     with engine.snapshot() as snapshot:
-        groups = Groups.read(compiled.statement.aggregations, snapshot, settings)
+        groups = Groups.read(compiled.statement.aggregations, snapshot, settings, text=request.sql)
     mechanisms = mechanisms_of(compiled, groups, epsilon, bars, settings, request.mechanism)
     sizes = {name: tuple(map(len, rows)) for name, rows in groups.rows.items()}
     return StatementExplanation(
