@@ -36,10 +36,10 @@ def test_a_changed_copy_has_a_text_of_its_own() -> None:
 
 def test_no_more_is_kept_than_a_limit() -> None:
     kept = Kept()
-    objects = [[i] for i in range(300)]
+    objects = [[i] for i in range(600)]
     found = [kept.of((one,), exp.Select) for one in objects]
     again = [kept.of((one,), exp.Select) for one in objects]
-    assert sum(a is b for a, b in zip(found, again, strict=True)) == 200
+    assert sum(a is b for a, b in zip(found, again, strict=True)) == 500
 
 
 def test_a_second_answer_writes_no_statement_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -308,8 +308,8 @@ def test_a_wish_of_units_that_cannot_be_met_costs_the_threshold_once() -> None:
 def test_a_count_and_the_same_statement_have_records_of_their_own(db: sqlrs.Database) -> None:
     counts, tables = [], []
     for _ in range(2):
-        counts.append(db.count(JOIN, error=200, max_epsilon=1))
-        tables.append(db.query(JOIN, error=200, max_epsilon=1))
+        counts.append(db.count(JOIN, error=20_000, max_epsilon=1))
+        tables.append(db.query(JOIN, error=20_000, max_epsilon=1))
     assert [one.repeated for one in counts] == [one.repeated for one in tables] == [False, True]
     assert counts[0].value == counts[1].value and tables[0].rows == tables[1].rows
 
