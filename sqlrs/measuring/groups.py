@@ -27,9 +27,8 @@ from sqlrs.sql.grouped import (
     grouped_largest,
     grouped_side_by_side,
     grouped_totals,
-    largest_beside_totals,
-    totals_beside_largest,
 )
+from sqlrs.sql.grouped_beside import largest_beside_totals, totals_beside_largest
 from sqlrs.sql.known_groups import Known, as_constants
 from sqlrs.sql.locating import domain_columns
 from sqlrs.sql.side_by_side import SideBySide

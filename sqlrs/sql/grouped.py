@@ -14,7 +14,6 @@ from sqlglot import exp
 from sqlrs.dialects import dialect_named
 from sqlrs.measures import KeyDomain
 from sqlrs.planning.by_group import ByGroup
-from sqlrs.planning.leading import one_grouping
 from sqlrs.planning.plan import table_names
 from sqlrs.query import Term, Variable
 from sqlrs.residuals.residual import Residual
@@ -40,15 +39,12 @@ from sqlrs.trees.build import (
     number,
     select_from,
     table_named,
-    union_of,
     with_columns,
 )
 from sqlrs.trees.constants import literal
 from sqlrs.trees.identifiers import again, column
 from sqlrs.trees.naming import RESULTS, column_names, free_name
 from sqlrs.trees.totals import product, summed
-
-_PART = "part"
 
 
 def grouped_totals(
@@ -63,7 +59,7 @@ def grouped_totals(
     Without a domain it is one number. ``known``: the rows of the domains where they are written
     into the statement.
     """
-    building = _building(plan.residual, domains, dialect)
+    building = building_for(plan.residual, domains, dialect)
     rows, names = counts_per_key(plan, building)
     return _by_ordinals(plan, building, rows, names, [RESULTS], keys, domains, known, exp.Sum)
 
@@ -76,7 +72,7 @@ def grouped_largest(
     known: Known | None = None,
 ) -> exp.Select:
     """Rows (ordinals…, number) of all groups with a result: the largest count over the boundary."""
-    building = _building(plan.residual, domains, dialect)
+    building = building_for(plan.residual, domains, dialect)
     rows, names = counts_per_key(plan, building)
     return _by_ordinals(plan, building, rows, names, [RESULTS], keys, domains, known, exp.Max)
 
@@ -94,76 +90,12 @@ def grouped_side_by_side(
     ``whole`` is the residual of all atoms of the query that they have in common.
     """
     plan = ByGroup(whole, frozenset(key for key in keys if isinstance(key, Variable)))
-    building = _building(whole, domains, dialect)
+    building = building_for(whole, domains, dialect)
     names = {v: name for v, name in column_names(plan.free).items() if v in plan.keys}
     taken = set(names.values())
     results = [free_name(RESULTS, taken) for _ in sides.weights]
     rows = building.add("per_key", _summed(sides, whole, names, results))
     return _by_ordinals(plan, building, rows, names, results, keys, domains, known, exp.Sum)
-
-
-def totals_beside_largest(
-    whole: ByGroup,
-    part: ByGroup,
-    keys: Sequence[Term | None],
-    domains: Sequence[KeyDomain],
-    dialect: str,
-    known: Known,
-) -> exp.Select | None:
-    """Rows (ordinals…, value of the whole query, largest count of the part over all groups).
-
-    None where the part is no step on the way to the whole.
-    """
-    counted = None if part.total is None or part.factors else one_grouping(part.total)
-    if counted is None:
-        return None
-    building = _building(whole.residual, domains, dialect)
-    rows, names = counts_per_key(whole, building)
-    if not building.has(counted):
-        return None
-    step = building.step(counted)
-    number_of_rows = column(RESULTS, step.name) if step.counted else number(1)
-    largest = select_from(table_named(step.name), exp.Max(this=number_of_rows))
-    select = located_in_constants(building, rows, names, [RESULTS], keys, domains, known)
-    return with_columns(select, named(exp.Subquery(this=largest), "largest"))
-
-
-def largest_beside_totals(
-    whole: ByGroup,
-    part: ByGroup,
-    keys: Sequence[Term | None],
-    domains: Sequence[KeyDomain],
-    dialect: str,
-    known: Known,
-) -> exp.Select | None:
-    """Rows (ordinals…, 0, value of the whole query) and (ordinals…, 1, largest count of the part).
-
-    None where the part is no step on the way to the whole.
-    """
-    counted = None if part.total is None or part.factors else one_grouping(part.total)
-    if counted is None:
-        return None
-    building = _building(whole.residual, domains, dialect)
-    rows, names = counts_per_key(whole, building)
-    if not building.has(counted):
-        return None
-    step = building.step(counted)
-    number_of_rows = column(RESULTS, step.name) if step.counted else number(1)
-    held = [column(step.columns[v], step.name) for v in sorted(names)]
-    largest = select_from(
-        table_named(step.name),
-        named(number(1), _PART),
-        *(named(again(one), names[v]) for v, one in zip(sorted(names), held, strict=True)),
-        named(exp.Max(this=number_of_rows), RESULTS),
-    )
-    total = select_from(
-        table_named(rows),
-        named(number(0), _PART),
-        *(column(names[v], rows) for v in sorted(names)),
-        column(RESULTS, rows),
-    )
-    both = building.add("both", union_of([total, grouped_by(largest, held)]))
-    return located_in_constants(building, both, names, [_PART, RESULTS], keys, domains, known)
 
 
 def domain_rows(domain: KeyDomain, most: int) -> exp.Select:
@@ -202,7 +134,10 @@ def counts_per_key(plan: ByGroup, building: StatementBuilder) -> tuple[str, dict
     return building.add("per_key", _per_key(plan, building, names.values())), names
 
 
-def _building(residual: Residual, domains: Sequence[KeyDomain], dialect: str) -> StatementBuilder:
+def building_for(
+    residual: Residual, domains: Sequence[KeyDomain], dialect: str
+) -> StatementBuilder:
+    """An empty statement in which no name of a table is taken."""
     return StatementBuilder(dialect_named(dialect), table_names(residual) | tables_of(domains))
 
 
