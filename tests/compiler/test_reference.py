@@ -11,8 +11,8 @@ from sqlrs.compiler.complexity import (
     PARSER_STEPS_PER_TOKEN,
 )
 from sqlrs.compiler.growth_of_text import MOST_BYTES, MOST_TIMES
-from sqlrs.compiler.inline import MAX_TABLES
 from sqlrs.compiler.lower import MAX_COMPARISONS, MAX_INEQUALITIES
+from sqlrs.compiler.rows import MAX_TABLES
 from sqlrs.effort import MAX_ANALYSIS_STEPS, MAX_STEPS
 from tests.compiler.reference import PAGE, filled
 from tests.support.kept import assert_kept

@@ -59,7 +59,7 @@ _PASSED_ON = {
     "compiler/afterwards.py": {"code"},
     "compiler/above.py": {"code"},
     "compiler/grammar.py": {"code"},
-    "compiler/inline.py": {"error.code"},
+    "compiler/rows.py": {"error.code"},
     "compiler/partitioned.py": {"error.code"},
     "compiler/resolving.py": {"'negated_subquery' if negated else 'subquery'"},
     "compiler/source.py": {"code"},
