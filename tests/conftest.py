@@ -43,7 +43,9 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Whoever asks for a server, directly or not, carries the marker."""
+    """Whoever asks for a server, directly or not, carries the marker; what is long goes first."""
+    # Begun last, one long test would keep a single process busy while all others are done.
+    items.sort(key=lambda item: item.path.name != "test_spark.py")
     for item in items:
         if "postgres_server" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.postgres)
