@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
 from math import prod
@@ -34,6 +33,7 @@ from sqlrs.mechanisms.unit_choice import unit_mechanism
 from sqlrs.mechanisms.vector import vector_mechanism
 from sqlrs.mechanisms.vector_base import Summand, VectorMechanism
 from sqlrs.recent_statements import RECENT
+from sqlrs.records import dataclass
 from sqlrs.refusals import refusal
 from sqlrs.releasing import AfterRelease, groups_of, relation_of
 from sqlrs.settings import STRICT, Request, Settings

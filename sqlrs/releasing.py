@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from datetime import datetime
 from decimal import Context, Decimal
 from fractions import Fraction
@@ -30,6 +29,7 @@ from sqlrs.engines.released import (
 from sqlrs.errors import StatementFailed
 from sqlrs.measures import Aggregation, Measure, Ordinals
 from sqlrs.mechanisms.base import Noisy
+from sqlrs.records import dataclass
 from sqlrs.trees.build import filtered_by, number, select_from, table_of
 from sqlrs.trees.identifiers import column
 from sqlrs.trees.kept import Kept

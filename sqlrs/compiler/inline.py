@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -42,6 +42,7 @@ from sqlrs.compiler.understand import Understood, read_select
 from sqlrs.dialects import dialect_named
 from sqlrs.effort import spend
 from sqlrs.errors import QueryRefused
+from sqlrs.records import dataclass
 from sqlrs.refusals import REFUSALS
 from sqlrs.trees.naming import free_name
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from sqlglot import exp
@@ -19,6 +18,7 @@ from sqlrs.engines.file_schema import filled
 from sqlrs.engines.loaded_files import Run
 from sqlrs.engines.schema_records import schema_file, toml
 from sqlrs.errors import UsageError
+from sqlrs.records import dataclass
 from sqlrs.trees.identifiers import column, identifier
 
 INTEGERS, NAMES = "BIGINT", "VARCHAR"

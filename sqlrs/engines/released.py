@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from datetime import date, datetime, time
 from decimal import Decimal
 from functools import cached_property
@@ -22,11 +21,12 @@ from sqlrs.engines.base import Row
 from sqlrs.engines.started_ahead import StartedAhead
 from sqlrs.engines.watch import Outcome, Stop, watched
 from sqlrs.errors import Interrupted, SqlrsError
+from sqlrs.records import dataclass
 from sqlrs.refusals import refusal
 from sqlrs.trees.identifiers import identifier
 
 if TYPE_CHECKING:
-    import duckdb
+    from sqlrs.engines.duckdb_core import duckdb
 
 _DIGITS = 38
 _NAMES: dict[type, str] = {
@@ -249,7 +249,8 @@ def get_ready() -> None:
 
 def _started() -> duckdb.DuckDBPyConnection:
     """An empty DuckDB whose settings are locked."""
-    import duckdb  # the path to an answer loads no driver that is not used
+    # The path to an answer loads no driver that is not used.
+    from sqlrs.engines.duckdb_core import duckdb
 
     connection = duckdb.connect(config=_SETTINGS)
     try:

@@ -8,9 +8,9 @@ have changed what a statement means, or counted wrongly, from one release to the
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from sqlrs.errors import UsageError
+from sqlrs.records import dataclass
 
 _NUMBERS = re.compile(r"\d+(?:\.\d+)*")
 

@@ -14,7 +14,6 @@ import signal
 import struct
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import BinaryIO
 
 from sqlrs.errors import SqlrsError
@@ -23,6 +22,7 @@ from sqlrs.proxy.policy.decisions import Decision, Policy, split
 from sqlrs.proxy.policy.parameters import inline
 from sqlrs.proxy.warm import import_all
 from sqlrs.quoting import Sketch
+from sqlrs.records import dataclass
 
 HEADER = struct.Struct("!I")
 MEMORY_BYTES = 1 << 30
