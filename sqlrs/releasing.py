@@ -18,6 +18,7 @@ from sqlrs.compiler.bars import with_error_bars
 from sqlrs.compiler.statement import CutStatement
 from sqlrs.engines.base import Row, Snapshot
 from sqlrs.engines.far_days import far_days
+from sqlrs.engines.picked_columns import PickedColumns
 from sqlrs.engines.released import (
     Layout,
     ReleasedDatabase,
@@ -47,13 +48,14 @@ class AfterRelease:
     """What stands above the cuts, the rows of the public tables that it names, its columns.
 
     ``database`` has run the statement on no rows; it runs it once more, on the released ones. Where
-    the release ends before that, nothing private is in it, and it goes with this object.
+    the release ends before that, nothing private is in it, and it goes with this object. What only
+    picks columns needs none.
     """
 
     statement: exp.Query
     aggregations: tuple[Aggregation, ...]
     public: tuple[ReleasedRelation, ...]
-    database: ReleasedDatabase
+    database: ReleasedDatabase | PickedColumns
     columns: tuple[tuple[str, str], ...] = ()
 
     @classmethod
@@ -85,6 +87,8 @@ class AfterRelease:
         found = Layout.of(relations)
         layout = kept.of((statement,), lambda: found, detail=found)
         tree = kept.of((statement, layout), written, detail=error_bars)
+        if (picked := PickedColumns.of(tree, layout)) is not None:
+            return cls(tree, statement.aggregations, public, picked, picked.columns)
         database = ReleasedDatabase(layout)
         try:
             # Over no rows it gives the same whenever it runs.

@@ -219,12 +219,7 @@ class ReleasedDatabase:
         )
         if outcome.result is None:
             raise _failure(outcome)
-        if len(outcome.result) > MOST_ROWS:
-            raise refusal(
-                "too_much",
-                f"the result has more than {MOST_ROWS} rows",
-                hint="join released rows on their keys, or take the first ones with LIMIT",
-            )
+        refuse_too_many(outcome.result)
         columns = tuple((str(d[0]), str(d[1])) for d in connection.description or ())
         self._clean = True
         return Result(columns, tuple(outcome.result))
@@ -240,6 +235,16 @@ class ReleasedDatabase:
                 self._connection.rollback()
                 return _AHEAD.give_back(self._connection)
         _AHEAD.put_away(self._connection)
+
+
+def refuse_too_many(rows: Sequence[Row]) -> None:
+    """Refuse a result that nobody could read."""
+    if len(rows) > MOST_ROWS:
+        raise refusal(
+            "too_much",
+            f"the result has more than {MOST_ROWS} rows",
+            hint="join released rows on their keys, or take the first ones with LIMIT",
+        )
 
 
 def get_ready() -> None:

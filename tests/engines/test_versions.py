@@ -44,7 +44,7 @@ def test_the_lower_ends_are_pinned_for_make_versions() -> None:
     "version", ["1.4.9", "1.5.4", "2.0", "2.0.0", "2.0.7", "2.1.0", "3.0", "x"]
 )
 def test_a_version_outside_is_refused(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(duckdb, "__version__", version)
+    monkeypatch.setattr("sqlrs.engines.duckdb.VERSION", version)
     if version in ("2.0", "2.0.0", "2.0.7"):
         open_engine("duckdb://").close()
         return
