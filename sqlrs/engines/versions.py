@@ -49,5 +49,15 @@ POSTGRES = Tested("PostgreSQL", (15,), (19,), "move the data to a server of a su
 SPARK = Tested("Spark", (4, 3), (4, 4), "pip install 'pyspark>=4.3,<4.4'")
 
 
+def require_source(parser: str) -> None:
+    """Refuse the compiled form of sqlglot: its parser cannot be told to count its steps."""
+    if not parser.endswith(".py"):
+        raise UsageError(
+            "the compiled form of sqlglot is not supported",
+            code="untested_version",
+            hint="pip uninstall sqlglotc",
+        )
+
+
 def _text(version: tuple[int, ...]) -> str:
     return ".".join(map(str, version))

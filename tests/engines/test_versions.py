@@ -62,6 +62,13 @@ def test_another_parser_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         open_engine("duckdb://")
 
 
+def test_a_compiled_parser_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlglot.parser, "__file__", "/lib/sqlglot/parser.cpython-311.so")
+    with pytest.raises(UsageError, match="compiled form of sqlglot") as caught:
+        open_engine("duckdb://")
+    assert caught.value.hint == "pip uninstall sqlglotc"
+
+
 @pytest.mark.parametrize("number", [140_012, 190_000])
 def test_another_server_is_refused(
     postgres_db: str, number: int, monkeypatch: pytest.MonkeyPatch
