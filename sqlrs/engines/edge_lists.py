@@ -213,7 +213,7 @@ def _inferred(lines: Sequence[str]) -> EdgeForm:
     if not _integers(ends):
         if below is not None and _integers(_split(below, separator)[:2]):
             header, first = first.strip(), below
-        elif len(ends) == 2 and {end.strip('"').lower() for end in ends} <= _HEADINGS:
+        elif _is_heading(ends, lines[1:], separator):
             header, first = first.strip(), below or "1" + _sign(separator) + "1"
     ids = INTEGERS if _integers(_split(first, separator)[:2]) else NAMES
     if separator == "space" and ids == NAMES and "\t" in first:
@@ -222,6 +222,13 @@ def _inferred(lines: Sequence[str]) -> EdgeForm:
     if not 2 <= fields <= _MOST_FIELDS:
         return EdgeForm()
     return EdgeForm(separator, fields, header, ids)
+
+
+def _is_heading(ends: Sequence[str], lines: Sequence[str], separator: str) -> bool:
+    """Whether these words are what ends are called; nodes may be called a and b, and come again."""
+    if len(ends) != 2 or not {end.strip('"').lower() for end in ends} <= _HEADINGS:
+        return False
+    return not any({*ends} & {*_split(line, separator)[:2]} for line in lines)
 
 
 def _sign(separator: str) -> str:
