@@ -24,6 +24,8 @@ class PeerRow:
     seconds: float | None = None
     core_seconds: float | None = None
     open_core_seconds: float | None = None
+    whole_seconds: float | None = None
+    whole_core_seconds: float | None = None
 
     def kept(self) -> dict[str, Any]:
         return asdict(self)
@@ -59,7 +61,8 @@ def _row(
         if "refused" in line:
             return PeerRow(task, tool, version, bound, f"refused: {line['refused']}")
     opened = [line["open_core_seconds"] for line in lines if "open_core_seconds" in line]
-    lines = [line for line in lines if "open_core_seconds" not in line]
+    wholes = [line for line in lines if "whole_seconds" in line]
+    lines = [line for line in lines if "answer" in line and "open_core_seconds" not in line]
     errors = [
         statistics.mean(abs(a - b) for a, b in zip(line["answer"], truth[task], strict=True))
         for line in lines
@@ -77,21 +80,24 @@ def _row(
         min(line["seconds"] for line in lines),
         min(line["core_seconds"] for line in lines),
         min(opened, default=None),
+        min((line["whole_seconds"] for line in wholes), default=None),
+        min((line["whole_core_seconds"] for line in wholes), default=None),
     )
 
 
 def table(rows: Sequence[PeerRow], skipped: Mapping[str, str]) -> str:
     """Markdown, by task and standard error; rows whose bound was read off the data are marked."""
     lines = [
-        "| task | tool | median error | standard error | s | core s | core s, open | "
-        "supplied, refused or wrong |",
-        "|---|---|---:|---:|---:|---:|---:|---|",
+        "| task | tool | median error | standard error | whole s | whole core s | s | core s | "
+        "core s, open | supplied, refused or wrong |",
+        "|---|---|---:|---:|---:|---:|---:|---:|---:|---|",
     ]
     for row in sorted(rows, key=_place):
         mark = " †" if row.bound == "read off the data" else ""
         measured = "" if row.by_law or row.error is None else "≈ "
         figures = [_figure(row.error), measured + _figure(row.standard_error)]
-        figures += ["" if one is None else f"{one:.2f}" for one in (row.seconds, row.core_seconds)]
+        times = (row.whole_seconds, row.whole_core_seconds, row.seconds, row.core_seconds)
+        figures += ["" if one is None else f"{one:.2f}" for one in times]
         figures.append("" if row.open_core_seconds is None else f"{row.open_core_seconds:.3f}")
         said = row.said.replace("|", "\\|")
         lines.append(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from decimal import Decimal
 from fractions import Fraction
 from html import escape
 from typing import Any
 
+from sqlrs.records import dataclass
 from sqlrs.units import ROW
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
 from math import prod
@@ -21,6 +20,7 @@ from sqlrs.compiler.functions import is_declared
 from sqlrs.compiler.statement import domain_tables
 from sqlrs.dialects import dialect_named
 from sqlrs.engines.base import Engine, Row, Snapshot, rows_for_good
+from sqlrs.engines.picked_columns import only_picks
 from sqlrs.engines.released import ReleasedRelation, get_ready
 from sqlrs.epsilon import shared_evenly
 from sqlrs.errors import StatementFailed
@@ -34,6 +34,7 @@ from sqlrs.mechanisms.unit_choice import unit_mechanism
 from sqlrs.mechanisms.vector import vector_mechanism
 from sqlrs.mechanisms.vector_base import Summand, VectorMechanism
 from sqlrs.recent_statements import RECENT
+from sqlrs.records import dataclass
 from sqlrs.refusals import refusal
 from sqlrs.releasing import AfterRelease, groups_of, relation_of
 from sqlrs.settings import STRICT, Request, Settings
@@ -59,9 +60,10 @@ def dry_run(
 ) -> Iterator[Ready]:
     """All that comes before the charge and needs no private row; the snapshot stays open."""
     epsilon, bars = request.prices(of_units=catalog.unit is not None)
-    get_ready()
     compiled = RECENT.of(request, catalog, settings)
     statement = compiled.statement
+    if not only_picks(statement.above):
+        get_ready()
     compiled.refuse_beforehand(catalog, settings)
     same = partial(compiled.same, sql=request.sql, settings=settings)
     with unchanged(compiled.tables(catalog), engine, catalog, same) as snapshot:

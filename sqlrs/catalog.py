@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import date, datetime
 from decimal import Decimal
 from enum import Enum
 from typing import Any
 
 from sqlrs.errors import UsageError
+from sqlrs.records import dataclass
 from sqlrs.units import Link, Owner, Unit
 
 Value = int | str | bool | Decimal | date | datetime

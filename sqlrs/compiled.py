@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, cast
 
@@ -17,6 +17,7 @@ from sqlrs.compiler.simplify import Contradiction
 from sqlrs.effort import bounded_analysis
 from sqlrs.errors import QueryRefused
 from sqlrs.query import Query
+from sqlrs.records import dataclass
 from sqlrs.refusals import refusal
 from sqlrs.residuals.isomorphism import isomorphic
 from sqlrs.residuals.residual import Residual, Residuals

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -37,6 +37,7 @@ from sqlrs.inputs.sections import (
 from sqlrs.inputs.signatures import Signature, signature
 from sqlrs.ledger import Ledger
 from sqlrs.planning.plan import HOW
+from sqlrs.records import dataclass
 from sqlrs.settings import (
     MOST_CONTRIBUTION,
     MOST_GROUPS,

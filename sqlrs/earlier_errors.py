@@ -10,7 +10,6 @@ import math
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from fractions import Fraction
@@ -24,6 +23,7 @@ from sqlrs.ledger.overview import Wanted
 from sqlrs.noise import PolyLaplace
 from sqlrs.noise.error_bars import DEFAULT_COVERAGE
 from sqlrs.noise.published_scale import SHAPES, law_quantile, published_scale
+from sqlrs.records import dataclass
 from sqlrs.wished_steps import index_of
 
 # Written by the laws' own describe(); what is read is believed only if it is written the same.

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
-from dataclasses import dataclass
 
 from sqlrs.errors import Span
+from sqlrs.records import dataclass
 from sqlrs.refusals import refusal
 
 MAX_STEPS = 60_000

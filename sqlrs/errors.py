@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from html import escape
 from typing import ClassVar
+
+from sqlrs.records import dataclass
 
 
 @dataclass(frozen=True)

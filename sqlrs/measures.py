@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from functools import cached_property
 
 from sqlrs.catalog import ColumnType, Table
 from sqlrs.errors import Span
 from sqlrs.query import Constant, Query, Term
+from sqlrs.records import dataclass
 
 Ordinals = tuple[int, ...]
 """A group: the number of its row in each domain, in the order of the domain's rows, from 0 on."""

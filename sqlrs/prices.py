@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
@@ -13,6 +12,7 @@ from sqlrs.compiler.simplify import Contradiction
 from sqlrs.errors import QueryRefused
 from sqlrs.mechanisms.wished_vector import WishedCut, WishedVector
 from sqlrs.noise.published_scale import SHAPES, PublishedScale, published_scale
+from sqlrs.records import dataclass
 from sqlrs.settings import Request, Wish
 from sqlrs.wished_release import public_sensitivity, scale_charge
 from sqlrs.wished_steps import WishDesk, index_of

@@ -7,10 +7,11 @@ SQL: a condition that only the database can read is an opaque, hashable value.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 
 from sqlrs.catalog import ColumnType, Table, Value
+from sqlrs.records import dataclass
 
 
 @dataclass(frozen=True, order=True)

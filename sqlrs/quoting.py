@@ -5,7 +5,6 @@ A sketch is made of the text and the schema alone. A quote also reads public row
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from math import prod
@@ -24,6 +23,7 @@ from sqlrs.mechanisms.base import Mechanism
 from sqlrs.mechanisms.steady import Steady
 from sqlrs.noise.error_bars import DEFAULT_COVERAGE
 from sqlrs.owner.picture import draw
+from sqlrs.records import dataclass
 from sqlrs.residuals.residual import Residuals
 from sqlrs.sensitivity.constant import constant_sensitivity, is_constant
 from sqlrs.sensitivity.steps import compile_recursion

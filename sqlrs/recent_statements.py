@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass
 from typing import cast
 
 from sqlrs.catalog import Catalog
 from sqlrs.compiled import Compiled, CompiledStatement, compiled_text
 from sqlrs.compiler.simplify import Contradiction
+from sqlrs.records import dataclass
 from sqlrs.settings import Request, Settings
 
 _MOST_ANALYSTS = 64

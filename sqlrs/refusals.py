@@ -6,9 +6,8 @@ Nothing else makes a ``QueryRefused``: ``refusal`` looks the code up here, and
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from sqlrs.errors import QueryRefused, Span
+from sqlrs.records import dataclass
 
 
 @dataclass(frozen=True)

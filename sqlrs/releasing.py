@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from datetime import datetime
 from decimal import Context, Decimal
 from fractions import Fraction
@@ -19,6 +18,7 @@ from sqlrs.compiler.bars import with_error_bars
 from sqlrs.compiler.statement import CutStatement
 from sqlrs.engines.base import Row, Snapshot
 from sqlrs.engines.far_days import far_days
+from sqlrs.engines.picked_columns import PickedColumns
 from sqlrs.engines.released import (
     Layout,
     ReleasedDatabase,
@@ -30,6 +30,7 @@ from sqlrs.engines.released import (
 from sqlrs.errors import StatementFailed
 from sqlrs.measures import Aggregation, Measure, Ordinals
 from sqlrs.mechanisms.base import Noisy
+from sqlrs.records import dataclass
 from sqlrs.trees.build import filtered_by, number, select_from, table_of
 from sqlrs.trees.identifiers import column
 from sqlrs.trees.kept import Kept
@@ -47,13 +48,14 @@ class AfterRelease:
     """What stands above the cuts, the rows of the public tables that it names, its columns.
 
     ``database`` has run the statement on no rows; it runs it once more, on the released ones. Where
-    the release ends before that, nothing private is in it, and it goes with this object.
+    the release ends before that, nothing private is in it, and it goes with this object. What only
+    picks columns needs none.
     """
 
     statement: exp.Query
     aggregations: tuple[Aggregation, ...]
     public: tuple[ReleasedRelation, ...]
-    database: ReleasedDatabase
+    database: ReleasedDatabase | PickedColumns
     columns: tuple[tuple[str, str], ...] = ()
 
     @classmethod
@@ -85,6 +87,8 @@ class AfterRelease:
         found = Layout.of(relations)
         layout = kept.of((statement,), lambda: found, detail=found)
         tree = kept.of((statement, layout), written, detail=error_bars)
+        if (picked := PickedColumns.of(tree, layout)) is not None:
+            return cls(tree, statement.aggregations, public, picked, picked.columns)
         database = ReleasedDatabase(layout)
         try:
             # Over no rows it gives the same whenever it runs.

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from sqlrs.catalog import Catalog, Column, ColumnType, Family, Table
 from sqlrs.errors import UsageError
 from sqlrs.inputs.said_owners import SaidOwner
+from sqlrs.records import dataclass
 from sqlrs.units import Link, Owner
 from sqlrs.values import values_of
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import cast
@@ -17,6 +16,7 @@ from sqlrs.mechanisms.packing_solver import DEFAULT_PACKING_SECONDS
 from sqlrs.planning.external_plans import DEFAULT_SOLVER_SECONDS
 from sqlrs.planning.plan import HOW
 from sqlrs.query import General, Query
+from sqlrs.records import dataclass
 from sqlrs.residuals.residual import DEFAULT_MAX_EXTERNAL, Reading
 from sqlrs.work_bound import DeclaredSizes, Figures
 

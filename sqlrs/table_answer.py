@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import date, time
 from decimal import Decimal
 from html import escape
@@ -16,6 +16,7 @@ from uuid import UUID
 from sqlrs.answer import Clipping
 from sqlrs.compiler.bars import HIGH, LOW
 from sqlrs.errors import UsageError
+from sqlrs.records import dataclass
 from sqlrs.units import ROW
 
 _SHOWN = 20

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from sqlrs.records import dataclass
 
 ROW = "row"
 """What is protected where there is no unit: each row by itself."""

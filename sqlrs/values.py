@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
 
 from sqlrs.catalog import ColumnType, Family
+from sqlrs.records import dataclass
 
 INFINITE_DAY = 2**31 - 1
 """The day number, counted from 1970-01-01, that stands for the date ``infinity``.

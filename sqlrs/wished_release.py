@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property, partial
@@ -29,6 +29,7 @@ from sqlrs.mechanisms.wished_vector import WishedVector
 from sqlrs.noise import RandomBits
 from sqlrs.noise.error_bars import DEFAULT_COVERAGE
 from sqlrs.noise.published_scale import SHAPES, PublishedScale, published_scale
+from sqlrs.records import dataclass
 from sqlrs.refusals import refusal
 from sqlrs.release import Columns, one_number, release, release_table
 from sqlrs.sensitivity.constant import constant_sensitivity, is_constant

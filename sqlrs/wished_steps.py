@@ -10,7 +10,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 from typing import Generic, TypeVar
 
@@ -23,6 +23,7 @@ from sqlrs.measuring.measurements import Measurements
 from sqlrs.measuring.sampling import PublicTables
 from sqlrs.measuring.work import Progress
 from sqlrs.noise import RandomBits, SystemBits
+from sqlrs.records import dataclass
 from sqlrs.refusals import refusal
 from sqlrs.release import guarded
 from sqlrs.settings import Settings, Wish

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 
@@ -31,6 +31,7 @@ from sqlrs.mechanisms.wished_vector import (
 )
 from sqlrs.noise import Laplace, RandomBits
 from sqlrs.noise.error_bars import DEFAULT_COVERAGE
+from sqlrs.records import dataclass
 from sqlrs.refusals import refusal
 from sqlrs.release import table_of
 from sqlrs.residuals.residual import Members, Residuals

@@ -7,7 +7,7 @@ rests on it tells nothing about the data. docs/planner.md says what the bound is
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
 from sqlrs.catalog import Table
@@ -17,6 +17,7 @@ from sqlrs.planning.leaves import Picked, TableRows
 from sqlrs.planning.plan import Factorised, join_text
 from sqlrs.planning.table_statistics import Repetition, Statistics
 from sqlrs.query import Query, Variable
+from sqlrs.records import dataclass
 from sqlrs.refusals import refusal
 from sqlrs.residuals.isomorphism import representatives
 from sqlrs.residuals.residual import Members, Residual, Residuals

@@ -17,7 +17,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 
 # From what knows nothing to what knows all: a room imports itself and the rooms before it.
 ORDER = [
-    ("errors", "epsilon", "templates", "units", "answer", "table_answer"),
+    ("records", "errors", "epsilon", "templates", "units", "answer", "table_answer"),
     ("refusals", "effort"),
     ("inputs",),
     ("catalog",),
@@ -73,12 +73,11 @@ WITHOUT_SQL = (
 
 # Where each driver, and each library that is heavy or optional, may be imported.
 DRIVERS = {
+    "_duckdb": {"engines/duckdb_core.py"},
     "duckdb": {
-        "engines/duckdb.py",
-        "engines/duckdb_optimizers.py",
+        "engines/duckdb_core.py",
         "engines/frames.py",
         "engines/given_views.py",
-        "engines/released.py",
         "engines/table_files.py",
         "engines/table_target.py",
     },

@@ -2,8 +2,8 @@
 
 from functools import partial
 
-import pandas
-from peer_frame import SEGMENT, ask, bounds, epsilon, folder, laplace, refuse
+from pandas_questions import buyers_in_segment, of_1995, prices, read
+from peer_frame import ask, bounds, epsilon, laplace, refuse
 from zetasql.api import CatalogBuilder, PreparedQuery, TableBuilder, create_table_content
 from zetasql.types import (
     AnalyzerOptions,
@@ -16,10 +16,6 @@ from zetasql.types import (
 
 KINDS = {"i": TypeKind.TYPE_INT64, "f": TypeKind.TYPE_DOUBLE, "O": TypeKind.TYPE_STRING}
 DELTA = 1e-9
-
-
-def read(name, columns):
-    return pandas.read_parquet(f"{folder}/{name}.parquet", columns=columns)
 
 
 def answered(frame, unit, measure, grouped=""):
@@ -53,9 +49,8 @@ def answered(frame, unit, measure, grouped=""):
 
 
 def t1():
-    orders = read("orders", ["o_orderkey", "o_orderdate"])
-    year = pandas.to_datetime(orders.pop("o_orderdate")).dt.year
-    return answered(orders[year == 1995], "o_orderkey", count(1))
+    orders = of_1995(read("orders", ["o_orderkey", "o_orderdate"]))
+    return answered(orders[["o_orderkey"]], "o_orderkey", count(1))
 
 
 def t2():
@@ -64,29 +59,24 @@ def t2():
 
 
 def t3(limit):
-    customer = read("customer", ["c_custkey", "c_mktsegment"])
-    segment = customer[customer["c_mktsegment"] == SEGMENT]["c_custkey"]
-    orders = read("orders", ["o_custkey"])
-    return answered(orders[orders["o_custkey"].isin(segment)], "o_custkey", count(limit))
+    return answered(buyers_in_segment().to_frame(), "o_custkey", count(limit))
 
 
 def t5(limit, price):
-    orders = read("orders", ["o_custkey", "o_totalprice"])
-    orders["o_totalprice"] = orders["o_totalprice"].astype(float)
     bound = f"contribution_bounds_per_group => (0, {limit * price})"
-    return answered(orders, "o_custkey", f"SUM(o_totalprice, {bound})")
+    return answered(prices(), "o_custkey", f"SUM(o_totalprice, {bound})")
 
 
 def count(limit):
     return f"COUNT(*, contribution_bounds_per_group => (0, {limit}))"
 
 
-ask("T1", t1, "the filter applied before; an id of each row; delta", laplace(1 / epsilon))
+ask("T1", t1, "the filter in pandas; an id of each row; delta", laplace(1 / epsilon))
 ask("T2", t2, "an id of each row; groups come from the data (delta)")
 for name, (orders, price) in bounds.items():
     limit = f"at most {orders} orders of a customer; delta"
     law = laplace(orders / epsilon)
-    ask("T3", partial(t3, orders), f"the join done before; {limit}", law, name)
+    ask("T3", partial(t3, orders), f"the join in pandas; {limit}", law, name)
     law = laplace(orders * price / epsilon)
     ask("T5", partial(t5, orders, price), f"{limit}; prices up to {price:,}", law, name)
 refuse("T4", "a join of private tables has to be by the privacy unit, which is a row here")

@@ -65,14 +65,14 @@ def t5(orders, price):
     return [cut.release().collect().item()]
 
 
-ask("T1", t1, "the filter applied before", discrete_laplace(1 / epsilon))
+ask("T1", t1, "the filter in polars", discrete_laplace(1 / epsilon))
 ask("T2", t2, "the statuses", discrete_laplace(1 / epsilon))
 for name, (orders, price) in bounds.items():
     limit = f"at most {orders} orders of a customer"
     ask(
         "T3",
         partial(t3, orders),
-        f"the join done before; {limit}",
+        f"the join in polars; {limit}",
         discrete_laplace(orders / epsilon),
         name,
     )

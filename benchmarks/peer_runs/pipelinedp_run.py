@@ -2,16 +2,12 @@
 
 from functools import partial
 
-import pandas
 import pipeline_dp
-from peer_frame import SEGMENT, STATUSES, ask, bounds, epsilon, folder, laplace, refuse
+from pandas_questions import buyers_in_segment, of_1995, prices, read, statuses
+from peer_frame import STATUSES, ask, bounds, epsilon, laplace, refuse
 
 ALL = "all"
 COUNT, SUM = pipeline_dp.Metrics.COUNT, pipeline_dp.Metrics.SUM
-
-
-def read(name, columns):
-    return pandas.read_parquet(f"{folder}/{name}.parquet", columns=columns)
 
 
 def aggregated(rows, partitions, metric, **limits):
@@ -36,39 +32,34 @@ def aggregated(rows, partitions, metric, **limits):
 
 
 def t1():
-    date = pandas.to_datetime(read("orders", ["o_orderdate"])["o_orderdate"])
-    rows = [(row, ALL, 0) for row in date[date.dt.year == 1995].index]
+    rows = [(row, ALL, 0) for row in of_1995(read("orders", ["o_orderdate"])).index]
     return aggregated(rows, [ALL], COUNT, max_contributions_per_partition=1)
 
 
 def t2():
-    status = read("orders", ["o_orderstatus"])["o_orderstatus"]
-    rows = [(row, one, 0) for row, one in enumerate(status)]
+    rows = [(row, one, 0) for row, one in enumerate(statuses())]
     return aggregated(rows, STATUSES, COUNT, max_contributions_per_partition=1)
 
 
 def t3(orders):
-    customer = read("customer", ["c_custkey", "c_mktsegment"])
-    segment = customer[customer["c_mktsegment"] == SEGMENT]["c_custkey"]
-    owner = read("orders", ["o_custkey"])["o_custkey"]
-    rows = [(one, ALL, 0) for one in owner[owner.isin(segment)]]
+    rows = [(one, ALL, 0) for one in buyers_in_segment()]
     return aggregated(rows, [ALL], COUNT, max_contributions_per_partition=orders)
 
 
 def t5(orders, price):
-    frame = read("orders", ["o_custkey", "o_totalprice"])
-    values = frame["o_totalprice"].astype(float)
-    rows = [(one, ALL, value) for one, value in zip(frame["o_custkey"], values, strict=True)]
+    frame = prices()
+    pairs = zip(frame["o_custkey"], frame["o_totalprice"], strict=True)
+    rows = [(one, ALL, value) for one, value in pairs]
     limits = {"min_value": 0.0, "max_value": float(price)}
     return aggregated(rows, [ALL], SUM, max_contributions_per_partition=orders, **limits)
 
 
-ask("T1", t1, "the filter applied before", laplace(1 / epsilon))
+ask("T1", t1, "the filter in pandas", laplace(1 / epsilon))
 ask("T2", t2, "the statuses", laplace(1 / epsilon))
 for name, (orders, price) in bounds.items():
     limit = f"at most {orders} orders of a customer"
     law = laplace(orders / epsilon)
-    ask("T3", partial(t3, orders), f"the join done before; {limit}", law, name)
+    ask("T3", partial(t3, orders), f"the join in pandas; {limit}", law, name)
     law = laplace(orders * price / epsilon)
     ask("T5", partial(t5, orders, price), f"{limit}, prices up to {price:,}", law, name)
 refuse("T4", "no joins")

@@ -112,7 +112,7 @@ ask("T2", t2, "the statuses", discrete_laplace(1 / epsilon))
 for name, (orders, price) in bounds.items():
     limit = f"at most {orders} orders of a customer"
     law = discrete_laplace(orders / epsilon)
-    ask("T3", partial(t3, orders), f"the join done before; {limit}", law, name)
+    ask("T3", partial(t3, orders), f"the join in Spark; {limit}", law, name)
     ask("T4", partial(t4, orders), limit, None, name)
     law = laplace(orders * price / epsilon)
     ask("T5", partial(t5, orders, price), f"{limit}, prices up to {price:,}", law, name)

@@ -6,7 +6,7 @@ knows as well; nothing that was read of the data goes into it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from sqlrs.records import dataclass
 
 # Two residuals that are told so shortly after each other are of one statement.
 _TOGETHER = 0.05

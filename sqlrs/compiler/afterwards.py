@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from sqlglot import exp
 
@@ -17,6 +16,7 @@ from sqlrs.compiler.conditions import RELATIONS, holds, normal_form
 from sqlrs.compiler.names import fold
 from sqlrs.compiler.source import Source
 from sqlrs.errors import Span
+from sqlrs.records import dataclass
 
 _CLAUSES = ("having", "order", "limit", "offset")
 _INTEGER = re.compile(r"\d{1,18}", re.ASCII)

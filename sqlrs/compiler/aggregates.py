@@ -6,11 +6,11 @@ Counts and sums have a bounded sensitivity; an average is made of both above the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from sqlglot import exp
 
 from sqlrs.compiler.source import Source
+from sqlrs.records import dataclass
 
 _NESTED = "an aggregate cannot stand inside another one"
 _FORM = "this form of the aggregate is not answered"

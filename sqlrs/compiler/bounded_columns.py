@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from math import ceil, floor
@@ -19,6 +19,7 @@ from sqlglot import exp
 
 from sqlrs.catalog import Column, Family, Listed, Range
 from sqlrs.compiler.bounded_values import BoundedValue, TooLarge, WholeNumbers, held_ends
+from sqlrs.records import dataclass
 from sqlrs.trees.build import ROUNDS
 from sqlrs.trees.constants import data_type
 from sqlrs.values import values_of

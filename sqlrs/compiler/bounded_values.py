@@ -7,7 +7,7 @@ leaves that type: the engine's arithmetic cannot fail, whatever the row holds.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from math import gcd
 
@@ -15,6 +15,7 @@ from sqlglot import exp
 
 from sqlrs.compiler.flat import operand
 from sqlrs.effort import spend
+from sqlrs.records import dataclass
 from sqlrs.trees.build import number
 
 MOST = 10**18

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 
 from sqlglot import exp
 
@@ -19,6 +18,7 @@ from sqlrs.compiler.enumerated import (
     value_of,
 )
 from sqlrs.compiler.grounds import Grounds, form_at
+from sqlrs.records import dataclass
 
 RANGE = "the range of the query"
 

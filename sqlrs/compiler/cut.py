@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum
 
 from sqlglot import exp
@@ -22,6 +22,7 @@ from sqlrs.compiler.partitioned import groups_inside_units
 from sqlrs.compiler.released_select import AFTER, ReleasedSelect, normal
 from sqlrs.compiler.source import Source
 from sqlrs.effort import spend
+from sqlrs.records import dataclass
 
 _STEPS_PER_SELECT = 20
 _NESTED = "an aggregate cannot stand inside another one"

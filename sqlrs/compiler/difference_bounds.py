@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
@@ -11,6 +10,7 @@ from fractions import Fraction
 from sqlrs.catalog import ColumnType, Family, Value
 from sqlrs.effort import spend
 from sqlrs.query import Comparison, Constant, Term, Variable
+from sqlrs.records import dataclass
 from sqlrs.values import values_of
 
 _EPOCH = datetime(1970, 1, 1)

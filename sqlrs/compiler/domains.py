@@ -8,7 +8,6 @@ printed of a key comes from here, never from a private row.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from sqlglot import exp
 
@@ -22,6 +21,7 @@ from sqlrs.compiler.kinds import null_folded
 from sqlrs.compiler.public_pieces import Piece, public_pieces
 from sqlrs.errors import QueryRefused
 from sqlrs.measures import KeyDomain
+from sqlrs.records import dataclass
 from sqlrs.trees.build import inner, select_from, union_of
 from sqlrs.trees.identifiers import column, identifier
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from functools import lru_cache
@@ -14,6 +14,7 @@ from sqlglot import exp
 from sqlrs.catalog import ColumnType, Family, Table, Value
 from sqlrs.compiler.flat import not_null
 from sqlrs.query import Constant
+from sqlrs.records import dataclass
 from sqlrs.trees.build import filtered_by, inner, named, number, select_from, table_of, union_of
 from sqlrs.trees.constants import data_type, literal
 from sqlrs.trees.identifiers import column, identifier

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import date
 
 from sqlglot import exp
@@ -34,6 +33,7 @@ from sqlrs.compiler.kinds import (
     never_null_truth,
     part_of_moment,
 )
+from sqlrs.records import dataclass
 from sqlrs.values import MOMENTS, NUMBERS, values_of
 
 MOST_COMBINED = 100_000

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from sqlglot import exp
 
 from sqlrs.catalog import Table
 from sqlrs.compiler.source import STANDS_ALONE, Source
+from sqlrs.records import dataclass
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from sqlglot import exp
 
@@ -12,6 +11,7 @@ from sqlrs.compiler.flat import operand, stand_at
 from sqlrs.compiler.names import Relation, fold
 from sqlrs.compiler.source import Source
 from sqlrs.dialects import dialect_named
+from sqlrs.records import dataclass
 from sqlrs.trees.constants import data_type
 
 Columns = tuple[tuple[str | None, exp.Expr], ...]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from sqlglot import exp
 
@@ -22,6 +21,7 @@ from sqlrs.compiler.conditions import (
 from sqlrs.compiler.equalities import Equalities
 from sqlrs.compiler.flat import FlatQuery, Occurrence
 from sqlrs.dialects import dialect_named
+from sqlrs.records import dataclass
 from sqlrs.values import behave_alike
 
 Places = Mapping[exp.Expr, exp.Expr]

@@ -14,13 +14,13 @@ as they stand in the data or the query, and nothing builds a text from what it r
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from sqlglot import exp
 
 from sqlrs.compiler.functions import is_declared
 from sqlrs.compiler.source import Source
 from sqlrs.dialects import dialect_named
+from sqlrs.records import dataclass
 
 MOST_TIMES = 32
 MOST_BYTES = 16_384

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from sqlglot import exp
 
 from sqlrs.catalog import Catalog, Table, View
@@ -12,6 +10,7 @@ from sqlrs.compiler.source import Source
 from sqlrs.dialects import dialect_named
 from sqlrs.effort import spend
 from sqlrs.errors import Span
+from sqlrs.records import dataclass
 
 _COLUMNS_PER_STEP = 100
 

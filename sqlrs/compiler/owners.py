@@ -7,7 +7,7 @@ and to no others: docs/proofs/owners.md.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sqlglot import exp
 
@@ -15,6 +15,7 @@ from sqlrs.catalog import Catalog, Table
 from sqlrs.compiler.flat import not_null
 from sqlrs.errors import UsageError
 from sqlrs.query import Atom, Constant, Filter, Query, Term, Variable, closure
+from sqlrs.records import dataclass
 from sqlrs.trees.naming import free_name
 from sqlrs.units import Link, Owner
 

@@ -9,7 +9,7 @@ docs/proofs/partitioned.md.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from sqlglot import exp
 
@@ -41,6 +41,7 @@ from sqlrs.compiler.unit_scan import INNER_NAMES
 from sqlrs.compiler.unit_values import placed_at_origins
 from sqlrs.effort import spend
 from sqlrs.errors import QueryRefused
+from sqlrs.records import dataclass
 from sqlrs.trees.naming import free_name, plain_name
 
 MAX_RELATIONS = 256

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from sqlglot import exp
 
@@ -17,6 +17,7 @@ from sqlrs.compiler.source import Source
 from sqlrs.compiler.unit_kinds import Known, kind_in
 from sqlrs.effort import spend
 from sqlrs.errors import QueryRefused
+from sqlrs.records import dataclass
 
 _NOT_NULL = "where it is negated, IN (SELECT …) needs columns on both sides that are never NULL"
 _NOT_NULL_HINT = "write NOT EXISTS (SELECT 1 FROM … WHERE …) instead"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from sqlglot import exp
 
@@ -12,6 +12,7 @@ from sqlrs.compiler.flat import Occurrence, conjuncts
 from sqlrs.compiler.from_items import FromItem
 from sqlrs.compiler.names import Scope
 from sqlrs.effort import spend
+from sqlrs.records import dataclass
 
 MOST_IDS = 32
 """So many expressions are remembered as the same id; further ones are ordinary data."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sqlglot import exp
 
@@ -20,6 +20,7 @@ from sqlrs.compiler.source import Source
 from sqlrs.compiler.unit_kinds import Known, kind_in
 from sqlrs.compiler.unit_values import known_of
 from sqlrs.effort import spend
+from sqlrs.records import dataclass
 from sqlrs.trees.build import named
 
 _CONSTANT = "this groups by constants alone"

@@ -6,7 +6,6 @@ Why no row of another unit moves it: docs/proofs/partitioned.md.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
 from sqlglot import exp
@@ -27,6 +26,7 @@ from sqlrs.compiler.unit_values import known_of
 from sqlrs.dialects import dialect_named
 from sqlrs.errors import QueryRefused
 from sqlrs.measures import KeyDomain, Measure, PerUnit
+from sqlrs.records import dataclass
 from sqlrs.trees.build import grouped_by, inner, named, number, select_from
 from sqlrs.trees.identifiers import column
 from sqlrs.values import values_of

@@ -7,7 +7,7 @@ and an alias for a column in more places. Stars are written out.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from sqlglot import exp
 
@@ -17,6 +17,7 @@ from sqlrs.compiler.postgres_kinds import Expressions
 from sqlrs.compiler.source import Source
 from sqlrs.compiler.value_kinds import ValueKind, kind_of_type
 from sqlrs.effort import spend
+from sqlrs.records import dataclass
 
 _Outputs = list[tuple[str, ValueKind]]
 

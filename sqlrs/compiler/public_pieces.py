@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 
 from sqlglot import exp
@@ -12,6 +12,7 @@ from sqlrs.compiler.conditions import Reference, as_column, reference, reference
 from sqlrs.compiler.enumerated import limited, output
 from sqlrs.compiler.flat import not_null
 from sqlrs.compiler.grounds import Grounds, form, form_at, placed
+from sqlrs.records import dataclass
 from sqlrs.trees.build import select_from, table_of
 
 

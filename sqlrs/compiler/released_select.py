@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from sqlglot import exp
 
@@ -10,6 +10,7 @@ from sqlrs.compiler.aggregates import Split
 from sqlrs.compiler.names import fold
 from sqlrs.compiler.output_names import named
 from sqlrs.compiler.source import Source
+from sqlrs.records import dataclass
 
 AFTER = ("having", "order", "qualify")
 """The clauses of a SELECT that read its aggregates."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -40,6 +40,7 @@ from sqlrs.compiler.understand import read_select
 from sqlrs.dialects import dialect_named
 from sqlrs.effort import spend
 from sqlrs.errors import QueryRefused
+from sqlrs.records import dataclass
 from sqlrs.trees.naming import free_name
 
 if TYPE_CHECKING:

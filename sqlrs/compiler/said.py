@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 
@@ -22,6 +21,7 @@ from sqlrs.compiler.enumerated import (
 )
 from sqlrs.compiler.grounds import Grounds
 from sqlrs.compiler.literals import is_literal, read
+from sqlrs.records import dataclass
 from sqlrs.values import values_of
 
 _BOUNDS: dict[type[exp.Expr], tuple[bool, bool]] = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from sqlglot import exp
@@ -21,6 +21,7 @@ from sqlrs.query import (
     Term,
     Variable,
 )
+from sqlrs.records import dataclass
 from sqlrs.trees.constants import literal, typed_literal
 from sqlrs.values import behave_alike, values_of
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from sqlglot import exp
 
@@ -25,6 +25,7 @@ from sqlrs.compiler.moments import check_moments
 from sqlrs.dialects import dialect_named
 from sqlrs.errors import QueryRefused
 from sqlrs.query import Constant
+from sqlrs.records import dataclass
 from sqlrs.values import MOMENTS, NUMBERS, values_of
 
 _BIGINT = ColumnType(Family.INTEGER, "BIGINT")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 from operator import attrgetter
 
 import sqlglot
@@ -14,6 +13,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from sqlrs.compiler.complexity import MAX_CHARACTERS, first_beyond, span_of
 from sqlrs.errors import QueryRefused, Span
+from sqlrs.records import dataclass
 from sqlrs.refusals import refusal
 
 # A clause that starts with a word of its own is marked from that word on.

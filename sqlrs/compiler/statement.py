@@ -8,7 +8,6 @@ owners of each result.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from math import gcd, lcm
@@ -38,6 +37,7 @@ from sqlrs.errors import QueryRefused, Span
 from sqlrs.inputs import arguments
 from sqlrs.measures import Aggregation, KeyDomain, Measure, Signed
 from sqlrs.query import Constant, Query, Term
+from sqlrs.records import dataclass
 
 MORE_THAN_CONJUNCTIVE = frozenset(
     """

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from sqlglot import exp
 
 from sqlrs.compiler.names import Scope
+from sqlrs.records import dataclass
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from sqlglot import exp
 
 from sqlrs.catalog import Catalog
@@ -12,6 +10,7 @@ from sqlrs.compiler.coverage import check_coverage
 from sqlrs.compiler.grammar import check_grammar
 from sqlrs.compiler.parse import parse
 from sqlrs.compiler.source import Source, read_source
+from sqlrs.records import dataclass
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from sqlglot import exp
 
 from sqlrs.catalog import ColumnType, Family
 from sqlrs.compiler.conditions import Reference, reference
 from sqlrs.compiler.kinds import BIGINT, is_truth, kind_of
+from sqlrs.records import dataclass
 from sqlrs.values import values_of
 
 HUGE = ColumnType(Family.INTEGER, "HUGEINT")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from sqlglot import exp
 
 from sqlrs.catalog import Catalog, ColumnType, Family, Table
 from sqlrs.compiler.flat import not_null
+from sqlrs.records import dataclass
 from sqlrs.trees.build import named, rows_of, select_from, table_of
 from sqlrs.trees.identifiers import column
 from sqlrs.trees.naming import free_name

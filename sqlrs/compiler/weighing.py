@@ -8,7 +8,7 @@ term also holds the tests of what the others read. NULL weighs 0.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 from math import prod
@@ -28,6 +28,7 @@ from sqlrs.compiler.bounded_values import (
 from sqlrs.compiler.flat import FlatQuery
 from sqlrs.compiler.held_products import common_cut
 from sqlrs.compiler.parts_by_table import addends, factors
+from sqlrs.records import dataclass
 from sqlrs.trees.build import number
 from sqlrs.trees.totals import MOST_SMALL
 

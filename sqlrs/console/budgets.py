@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 
 from sqlrs.console.desk import Desk
 from sqlrs.ledger import Kind, PrivacyBudget
 from sqlrs.ledger.overview import Activity
+from sqlrs.records import dataclass
 
 DAYS = 30
 _FARTHEST_DAYS = 36_500

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from html import escape
 from math import isfinite
 
 from sqlrs.answer import Answer
 from sqlrs.compiler.bars import HIGH, LOW
+from sqlrs.records import dataclass
 from sqlrs.table_answer import TableAnswer
 
 _WIDTH = 640

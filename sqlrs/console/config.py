@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from sqlrs.config import Config
@@ -18,6 +17,7 @@ from sqlrs.inputs.sections import (
     whole,
 )
 from sqlrs.proxy.config import PORT
+from sqlrs.records import dataclass
 
 LOCAL = ("127.0.0.1", "::1", "localhost")
 

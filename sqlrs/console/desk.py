@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TypeVar
@@ -21,6 +21,7 @@ from sqlrs.proxy.policy.gates import TooMany
 from sqlrs.proxy.reading_in_flight import ReadingInFlight
 from sqlrs.proxy.service import Offered, Service
 from sqlrs.quoting import Quote, Sketch
+from sqlrs.records import dataclass
 from sqlrs.table_answer import TableAnswer
 
 _Found = TypeVar("_Found")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -21,6 +21,7 @@ from sqlrs.console.sessions import BrowserSession
 from sqlrs.errors import EngineFailed, Interrupted, SqlrsError
 from sqlrs.proxy.logs import log
 from sqlrs.proxy.policy.gates import TooMany
+from sqlrs.records import dataclass
 
 Role = Literal["anybody", "analyst", "owner"]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 
 from sqlrs.answer import Answer
 from sqlrs.ledger import JournalLine
 from sqlrs.ledger.base import RELEASED, RESERVED
+from sqlrs.records import dataclass
 
 _WORDS = {
     RESERVED: "charged; still running, or the server stopped before there was an answer",

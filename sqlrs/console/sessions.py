@@ -8,10 +8,11 @@ import secrets
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from sqlrs.answer import Answer
 from sqlrs.proxy.users import Users
+from sqlrs.records import dataclass
 from sqlrs.table_answer import TableAnswer
 
 _LONGEST_SECONDS = 12 * 3600.0

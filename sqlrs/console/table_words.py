@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from sqlrs.catalog import Catalog, Column, Listed, Range, Referred, Table
 from sqlrs.database import Database
+from sqlrs.records import dataclass
 from sqlrs.row_owners import short_name
 from sqlrs.units import Owner
 

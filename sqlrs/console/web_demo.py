@@ -8,7 +8,6 @@ import random
 import secrets
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from sqlrs.ledger.store import StoreLedger
 from sqlrs.proxy.config import Epsilons, ProxyConfig
 from sqlrs.proxy.logs import configure
 from sqlrs.proxy.users import add_user
+from sqlrs.records import dataclass
 
 OWNER, ANALYST = "olga", "ada"
 DATASET = "demo"

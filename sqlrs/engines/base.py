@@ -5,7 +5,6 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Protocol, TypeVar, cast, runtime_checkable
 
@@ -13,6 +12,7 @@ from sqlglot import exp
 
 from sqlrs.catalog import Catalog, Family, Routine, Table
 from sqlrs.errors import EngineFailed, UsageError
+from sqlrs.records import dataclass
 from sqlrs.trees.build import table_of
 from sqlrs.trees.identifiers import column
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -29,6 +29,7 @@ from sqlrs.catalog import (
 )
 from sqlrs.dialects import dialect_named
 from sqlrs.engines.constraint_literals import EXACT, KINDS, TEXTS, literal_value, without_casts
+from sqlrs.records import dataclass
 from sqlrs.values import NUMBERS, values_of
 
 # A range of more days or numbers is no list of groups; then a foreign key says more.

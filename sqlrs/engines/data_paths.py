@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import glob
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
 from sqlrs.errors import UsageError
+from sqlrs.records import dataclass
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 """What separates the fields of a file with this ending, unless its schema says otherwise."""

@@ -11,13 +11,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import duckdb
 from sqlglot import exp
 
 from sqlrs.catalog import Catalog, Routine
 from sqlrs.engines import versions
 from sqlrs.engines.base import Fetch, LastCatalog, Row, one_integer, verify_keys
 from sqlrs.engines.duckdb_catalog import read_catalog
+from sqlrs.engines.duckdb_core import VERSION, duckdb
 from sqlrs.engines.duckdb_optimizers import MISCOUNTING, SETTING, SwitchedOff
 from sqlrs.engines.file_schema import Declared
 from sqlrs.engines.given_session import (
@@ -188,7 +188,7 @@ class DuckDBEngine(OfSnapshots[DuckDBSnapshot]):
         spill: Spill | None = None,
     ) -> None:
         super().__init__()
-        versions.DUCKDB.require(duckdb.__version__)
+        versions.DUCKDB.require(VERSION)
         # A duplicate forgets what USE and SET search_path said on the original.
         database, schema, schemas = _session(connection)
         given = None if owned else _copied_views(connection)
@@ -307,7 +307,7 @@ def open_duckdb(
     free disk unless said otherwise). It goes with the engine, and the folders of processes that
     were killed go now.
     """
-    versions.DUCKDB.require(duckdb.__version__)
+    versions.DUCKDB.require(VERSION)
     if file is not None and not file.is_file():
         raise UsageError(f"there is no DuckDB file {file}")
     spill = Spill(temp_directory)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import cast
 
 from sqlglot import exp, parse_one, tokenize
@@ -28,6 +28,7 @@ from sqlrs.engines.checks import CheckText, described
 from sqlrs.engines.foreign_keys import references
 from sqlrs.engines.loaded_files import Files
 from sqlrs.errors import UsageError
+from sqlrs.records import dataclass
 from sqlrs.templates import template
 from sqlrs.trees.build import table_named
 from sqlrs.trees.identifiers import identifier

@@ -11,9 +11,9 @@ from __future__ import annotations
 import threading
 from contextlib import suppress
 
-import duckdb
 from sqlglot import exp
 
+from sqlrs.engines.duckdb_core import duckdb
 from sqlrs.errors import UsageError
 from sqlrs.templates import template
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from sqlglot import exp
@@ -19,6 +18,7 @@ from sqlrs.engines.file_schema import filled
 from sqlrs.engines.loaded_files import Run
 from sqlrs.engines.schema_records import schema_file, toml
 from sqlrs.errors import UsageError
+from sqlrs.records import dataclass
 from sqlrs.trees.identifiers import column, identifier
 
 INTEGERS, NAMES = "BIGINT", "VARCHAR"
@@ -213,7 +213,7 @@ def _inferred(lines: Sequence[str]) -> EdgeForm:
     if not _integers(ends):
         if below is not None and _integers(_split(below, separator)[:2]):
             header, first = first.strip(), below
-        elif len(ends) == 2 and {end.strip('"').lower() for end in ends} <= _HEADINGS:
+        elif _is_heading(ends, lines[1:], separator):
             header, first = first.strip(), below or "1" + _sign(separator) + "1"
     ids = INTEGERS if _integers(_split(first, separator)[:2]) else NAMES
     if separator == "space" and ids == NAMES and "\t" in first:
@@ -222,6 +222,13 @@ def _inferred(lines: Sequence[str]) -> EdgeForm:
     if not 2 <= fields <= _MOST_FIELDS:
         return EdgeForm()
     return EdgeForm(separator, fields, header, ids)
+
+
+def _is_heading(ends: Sequence[str], lines: Sequence[str], separator: str) -> bool:
+    """Whether these words are what ends are called; nodes may be called a and b, and come again."""
+    if len(ends) != 2 or not {end.strip('"').lower() for end in ends} <= _HEADINGS:
+        return False
+    return not any({*ends} & {*_split(line, separator)[:2]} for line in lines)
 
 
 def _sign(separator: str) -> str:

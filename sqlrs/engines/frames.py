@@ -8,7 +8,6 @@ hold is refused, with the column's name and without the value.
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,7 @@ from sqlglot import exp
 
 from sqlrs.engines.file_schema import Ask, Declared, TextSchema, Typed, declared_columns, own_types
 from sqlrs.errors import UsageError
+from sqlrs.records import dataclass
 from sqlrs.trees.identifiers import column, identifier
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sqlglot import exp, parse_one
@@ -17,6 +16,7 @@ from sqlglot.errors import SqlglotError
 
 from sqlrs.engines.base import Row
 from sqlrs.errors import UsageError
+from sqlrs.records import dataclass
 from sqlrs.templates import template
 from sqlrs.trees.identifiers import column, identifier
 
@@ -43,7 +43,7 @@ class GivenViews:
 
 def copy_given_views(connection: DuckDBPyConnection) -> GivenViews | None:
     """Copy the frames and files among the views of a connection; None where there are none."""
-    import duckdb
+    from sqlrs.engines.duckdb_core import duckdb
 
     found = [
         (str(schema), str(name), bool(temporary))
@@ -123,7 +123,7 @@ def _without_labels(connection: DuckDBPyConnection, source: exp.Table) -> exp.Se
 
 
 def _detach(connection: DuckDBPyConnection, database: str) -> None:
-    import duckdb
+    from sqlrs.engines.duckdb_core import duckdb
 
     with suppress(duckdb.Error):
         connection.execute(exp.Detach(this=identifier(database), exists=True).sql(dialect="duckdb"))

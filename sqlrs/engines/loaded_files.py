@@ -6,13 +6,14 @@ import os
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from sqlglot import exp
 
 from sqlrs.engines.base import Row
 from sqlrs.errors import EngineFailed, SqlrsError
+from sqlrs.records import dataclass
 
 Keys = dict[str, frozenset[frozenset[str]]]
 Run = Callable[[str], list[Row]]

@@ -75,6 +75,7 @@ def open_engine(
     seconds. The limits on memory, threads and spill space are for a database inside this process.
     """
     versions.SQLGLOT.require(sqlglot.__version__)  # type: ignore[attr-defined]
+    versions.require_source(sqlglot.parser.__file__)
     for name, given in {"tables": tables, "types": types, "graphs": graphs}.items():
         _require_texts(name, given)
     memory_limit = optional(size, "memory_limit", memory_limit)

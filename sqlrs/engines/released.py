@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from datetime import date, datetime, time
 from decimal import Decimal
 from functools import cached_property
@@ -22,11 +21,12 @@ from sqlrs.engines.base import Row
 from sqlrs.engines.started_ahead import StartedAhead
 from sqlrs.engines.watch import Outcome, Stop, watched
 from sqlrs.errors import Interrupted, SqlrsError
+from sqlrs.records import dataclass
 from sqlrs.refusals import refusal
 from sqlrs.trees.identifiers import identifier
 
 if TYPE_CHECKING:
-    import duckdb
+    from sqlrs.engines.duckdb_core import duckdb
 
 _DIGITS = 38
 _NAMES: dict[type, str] = {
@@ -219,12 +219,7 @@ class ReleasedDatabase:
         )
         if outcome.result is None:
             raise _failure(outcome)
-        if len(outcome.result) > MOST_ROWS:
-            raise refusal(
-                "too_much",
-                f"the result has more than {MOST_ROWS} rows",
-                hint="join released rows on their keys, or take the first ones with LIMIT",
-            )
+        refuse_too_many(outcome.result)
         columns = tuple((str(d[0]), str(d[1])) for d in connection.description or ())
         self._clean = True
         return Result(columns, tuple(outcome.result))
@@ -242,6 +237,16 @@ class ReleasedDatabase:
         _AHEAD.put_away(self._connection)
 
 
+def refuse_too_many(rows: Sequence[Row]) -> None:
+    """Refuse a result that nobody could read."""
+    if len(rows) > MOST_ROWS:
+        raise refusal(
+            "too_much",
+            f"the result has more than {MOST_ROWS} rows",
+            hint="join released rows on their keys, or take the first ones with LIMIT",
+        )
+
+
 def get_ready() -> None:
     """Start the DuckDB of the next statement, in the background."""
     _AHEAD.begin()
@@ -249,7 +254,8 @@ def get_ready() -> None:
 
 def _started() -> duckdb.DuckDBPyConnection:
     """An empty DuckDB whose settings are locked."""
-    import duckdb  # the path to an answer loads no driver that is not used
+    # The path to an answer loads no driver that is not used.
+    from sqlrs.engines.duckdb_core import duckdb
 
     connection = duckdb.connect(config=_SETTINGS)
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from hashlib import sha256
 from typing import Any
 
@@ -15,6 +15,7 @@ from sqlrs.catalog import Catalog, Column, ColumnType, Family, Table, View
 from sqlrs.dialects.spark_text import spark_text
 from sqlrs.engines.base import Row
 from sqlrs.errors import UsageError
+from sqlrs.records import dataclass
 
 Run = Callable[[exp.Expr], list[Row]]
 

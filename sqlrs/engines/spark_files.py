@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from os import PathLike, fspath
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -18,6 +18,7 @@ from sqlrs.catalog import Family, Table
 from sqlrs.engines.file_schema import Declared
 from sqlrs.engines.spark_catalog import columns_of, spark_type
 from sqlrs.errors import UsageError
+from sqlrs.records import dataclass
 
 FilePath = str | PathLike[str]
 

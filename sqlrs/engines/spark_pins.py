@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from sqlrs.catalog import Column, Family
 from sqlrs.engines.spark_catalog import columns_of
 from sqlrs.engines.spark_files import FileTable
 from sqlrs.errors import EngineFailed, UsageError
+from sqlrs.records import dataclass
 
 # Nodes of a plan that give the same rows for the same files, whatever the order of the tasks.
 _FIXED_NODES = frozenset({"SubqueryAlias", "View", "Project", "Filter", "Union"})

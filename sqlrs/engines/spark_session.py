@@ -16,7 +16,6 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
@@ -25,6 +24,7 @@ from pyspark.sql import SparkSession
 
 from sqlrs.engines import versions
 from sqlrs.errors import EngineFailed, UsageError
+from sqlrs.records import dataclass
 
 _LEAST_JAVA = 17
 # How long a server of Spark Connect may take to accept a connection, in seconds.

@@ -15,7 +15,6 @@ import sqlite3
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from datetime import date, datetime, time
 from decimal import Decimal
 from pathlib import Path
@@ -24,6 +23,7 @@ from uuid import UUID
 
 from sqlrs.engines.file_schema import TextSchema, Typed
 from sqlrs.errors import UsageError
+from sqlrs.records import dataclass
 
 # A text that is a value of no type but text: a cell that the schema cannot mean.
 _NO_VALUE = "?"

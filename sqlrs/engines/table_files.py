@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from os import PathLike, fspath
 from pathlib import Path
@@ -58,6 +58,7 @@ from sqlrs.engines.schema_records import (
 )
 from sqlrs.engines.table_target import EDGE, TableTarget
 from sqlrs.errors import UsageError
+from sqlrs.records import dataclass
 from sqlrs.trees.identifiers import identifier
 
 if TYPE_CHECKING:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -12,6 +11,7 @@ from sqlglot import exp
 from sqlrs.engines.base import Row
 from sqlrs.engines.loaded_files import Columns, Files
 from sqlrs.errors import UsageError
+from sqlrs.records import dataclass
 from sqlrs.trees.identifiers import column, identifier
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class TableTarget:
 
     def ask(self, statement: exp.Expression) -> list[Row] | None:
         """The rows of a statement. Why one fails may quote the file, so it is not told."""
-        import duckdb
+        from sqlrs.engines.duckdb_core import duckdb
 
         with suppress(duckdb.Error):
             text = statement.sql(dialect="duckdb", comments=False)

@@ -8,9 +8,9 @@ have changed what a statement means, or counted wrongly, from one release to the
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from sqlrs.errors import UsageError
+from sqlrs.records import dataclass
 
 _NUMBERS = re.compile(r"\d+(?:\.\d+)*")
 
@@ -47,6 +47,16 @@ DUCKDB = Tested("DuckDB", (2, 0), (2, 1), "pip install 'duckdb>=2.0,<2.1'")
 SQLGLOT = Tested("sqlglot", (30, 20), (30, 31), "pip install 'sqlglot>=30.20,<30.31'")
 POSTGRES = Tested("PostgreSQL", (15,), (19,), "move the data to a server of a supported version")
 SPARK = Tested("Spark", (4, 3), (4, 4), "pip install 'pyspark>=4.3,<4.4'")
+
+
+def require_source(parser: str) -> None:
+    """Refuse the compiled form of sqlglot: its parser cannot be told to count its steps."""
+    if not parser.endswith(".py"):
+        raise UsageError(
+            "the compiled form of sqlglot is not supported",
+            code="untested_version",
+            hint="pip uninstall sqlglotc",
+        )
 
 
 def _text(version: tuple[int, ...]) -> str:

@@ -7,11 +7,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from enum import Enum
 from typing import Generic, TypeVar
 
 from sqlrs.errors import Interrupted
+from sqlrs.records import dataclass
 
 Result = TypeVar("Result")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import tempfile
-from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from sqlglot import exp
 
 from sqlrs.database import Database, connect
 from sqlrs.noise import DEFAULT_SHAPE, PolyLaplace
+from sqlrs.records import dataclass
 
 _VERTICES = 3_000
 _GROUPS = 1_500

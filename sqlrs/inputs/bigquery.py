@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from sqlrs.errors import UsageError
+from sqlrs.records import dataclass
 
 _CLAUSE = re.compile(
     r"\A(\s*SELECT)(\s+WITH\s+DIFFERENTIAL_PRIVACY)(?:(\s+OPTIONS\s*\()([^()'\"]*)\))?(?=\s)",

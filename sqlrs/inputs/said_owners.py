@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from sqlrs.errors import UsageError
 from sqlrs.inputs import arguments
+from sqlrs.records import dataclass
 
 # A shell takes > for a file, so that @ is another way to write the arrow.
 _ARROW = re.compile("->|@")

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 
 from sqlrs.errors import UsageError
 from sqlrs.inputs import arguments
+from sqlrs.records import dataclass
 
 _NUMBER = re.compile(
     r"-?(\d{1,30}\.?\d{0,30}|\.\d{1,30})(e[+-]?\d{1,2})?", re.ASCII | re.IGNORECASE

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from decimal import Decimal
 from difflib import get_close_matches
 from pathlib import Path
@@ -18,6 +18,7 @@ from typing import Any, Generic, TypeVar
 
 from sqlrs.errors import SqlrsError, UsageError
 from sqlrs.inputs import arguments
+from sqlrs.records import dataclass
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)

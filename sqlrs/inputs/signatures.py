@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from sqlrs.errors import UsageError
 from sqlrs.inputs import arguments
+from sqlrs.records import dataclass
 
 _TYPE = re.compile(r"[a-z][a-z0-9_ ]*(\(\d{1,3}(, ?\d{1,3})?\))?", re.ASCII)
 # Between two types, not between the two numbers of decimal(10, 2).

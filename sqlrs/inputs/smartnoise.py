@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from sqlrs.errors import UsageError
+from sqlrs.records import dataclass
 
 _NUMERIC = ("int", "float")
 # What has no counterpart because nothing here needs it.

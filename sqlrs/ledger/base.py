@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from decimal import Context, Decimal, Inexact, InvalidOperation
 from enum import StrEnum
@@ -14,6 +14,7 @@ from typing import Protocol
 from sqlrs.epsilon import parse_epsilon
 from sqlrs.errors import BudgetExhausted, UsageError
 from sqlrs.ledger.windows import RENEWALS, window_end, window_of
+from sqlrs.records import dataclass
 from sqlrs.units import ROW
 
 RESERVED = "reserved"

@@ -6,7 +6,6 @@ All functions work inside a writing transaction of a store: the act and its reco
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, Literal
@@ -20,6 +19,7 @@ from sqlrs.ledger.base import Kind, PrivacyBudget, add, check_name, parse_cap
 from sqlrs.ledger.budget_rows import budget_of, is_budget, journaled, nothing, readable
 from sqlrs.ledger.ledger_tables import ACTS, BUDGETS, REQUESTS
 from sqlrs.ledger.windows import NEVER, parse_expiry, parse_renewal, window_of, window_start
+from sqlrs.records import dataclass
 from sqlrs.templates import template
 
 OPEN, GRANTED, DECLINED = STATES = ("open", "granted", "declined")

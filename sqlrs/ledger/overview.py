@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -11,6 +10,7 @@ from sqlalchemy import Connection, Select, func, select
 
 from sqlrs.ledger.base import RELEASED, RESERVED, Kind, add, times
 from sqlrs.ledger.ledger_tables import RELEASES
+from sqlrs.records import dataclass
 
 FAILED = "failed"
 """Stands for every outcome but an answer and a charge that is still open."""

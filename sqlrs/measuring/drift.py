@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sqlrs.catalog import Catalog, Routine, Table
 from sqlrs.engines.base import Engine, Snapshot
 from sqlrs.errors import EngineFailed, Interrupted, UsageError
+from sqlrs.records import dataclass
 
 
 @contextmanager

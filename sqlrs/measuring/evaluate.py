@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property, partial
 from itertools import islice
 from typing import TypeVar
@@ -22,6 +22,7 @@ from sqlrs.planning.problem import Problem
 from sqlrs.planning.table_statistics import Statistics
 from sqlrs.planning.total_lookups import Inclusion, without_total_lookups
 from sqlrs.query import Query
+from sqlrs.records import dataclass
 from sqlrs.residuals.residual import Members, Residual, Residuals
 from sqlrs.sql.leading_groups import NOT_ENOUGH
 from sqlrs.sql.together import Stepped, batches, together

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import product
 from operator import add
 
@@ -19,6 +19,7 @@ from sqlrs.planning.key_joins import joins_by_keys
 from sqlrs.planning.lookups_last import lookups_last
 from sqlrs.planning.table_statistics import Statistics
 from sqlrs.query import Term, Variable
+from sqlrs.records import dataclass
 from sqlrs.residuals.residual import Members, Reading, Residual, Residuals
 from sqlrs.sql.grouped import (
     domain_rows,

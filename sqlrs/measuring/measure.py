@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from sqlrs.engines.base import Measurable
 from sqlrs.measuring.evaluate import Evaluation, Evaluator
 from sqlrs.measuring.work import Progress, Values, Work
 from sqlrs.planning.external_plans import DEFAULT_SOLVER_SECONDS
+from sqlrs.records import dataclass
 from sqlrs.residuals.residual import Members, Residuals
 
 

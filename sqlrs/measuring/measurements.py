@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
@@ -28,6 +28,7 @@ from sqlrs.planning.external_plans import DEFAULT_SOLVER_SECONDS
 from sqlrs.planning.limits import frequency_above, frequency_of, limit, of_whole_tables
 from sqlrs.planning.table_statistics import Columns
 from sqlrs.query import Term
+from sqlrs.records import dataclass
 from sqlrs.residuals.isomorphism import representatives
 from sqlrs.residuals.residual import Members, Residual, Residuals
 from sqlrs.trees.kept import Kept

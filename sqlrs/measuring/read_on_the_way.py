@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 
 from sqlglot import exp
 
 from sqlrs.engines.base import Snapshot, integers
 from sqlrs.measuring.work import Work
+from sqlrs.records import dataclass
 from sqlrs.residuals.residual import Members, Residual, Residuals
 from sqlrs.sql.plain import largest_side_by_side
 from sqlrs.sql.side_by_side import SideBySide

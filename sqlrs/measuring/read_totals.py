@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from sqlrs.engines.base import Row
 from sqlrs.measures import KeyDomain, Ordinals, Signed
 from sqlrs.measuring.evaluate import Evaluator
 from sqlrs.measuring.groups import NumberedGroups
 from sqlrs.planning.key_joins import joins_by_keys
+from sqlrs.records import dataclass
 from sqlrs.sql.side_by_side import SideBySide
 
 _MOST_TOGETHER = 20

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import cast
 
 from sqlglot import exp
@@ -18,6 +18,7 @@ from sqlrs.planning.plan import KeptGroups
 from sqlrs.planning.table_statistics import Columns, Identity, Repetition, Statistics
 from sqlrs.planning.total_lookups import Inclusion
 from sqlrs.query import Query, Variable
+from sqlrs.records import dataclass
 from sqlrs.sql.factorised import StatementBuilder
 from sqlrs.sql.leading_groups import groups_statement, kept_as
 from sqlrs.sql.repetitions import largest_frequencies, repetitions, sizes_of, unmatched

@@ -9,7 +9,6 @@ not called: that they read no table is somebody's word.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import cast
 
 from sqlglot import exp
@@ -23,6 +22,7 @@ from sqlrs.engines.base import Snapshot
 from sqlrs.errors import QueryRefused, StatementFailed
 from sqlrs.measures import PerUnit
 from sqlrs.query import Query
+from sqlrs.records import dataclass
 from sqlrs.refusals import refusal
 from sqlrs.trees.build import computed_value, filtered_by, inner, named, number, select_from
 from sqlrs.trees.identifiers import column

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import Protocol
@@ -11,6 +10,7 @@ from typing import Protocol
 from sqlrs.answer import Clipping, Interval
 from sqlrs.measuring.measurements import Measurements
 from sqlrs.noise import RandomBits
+from sqlrs.records import dataclass
 from sqlrs.residuals.residual import Members, Residuals
 
 

@@ -6,7 +6,6 @@ Each result belongs to one unit. Privacy: docs/proofs/clipping.md.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import ClassVar
@@ -23,6 +22,7 @@ from sqlrs.mechanisms.vector_base import (
 )
 from sqlrs.noise import Laplace, RandomBits
 from sqlrs.noise.threshold import choose_threshold
+from sqlrs.records import dataclass
 from sqlrs.sensitivity.clipping import (
     MOST_THRESHOLD,
     clipped_number,

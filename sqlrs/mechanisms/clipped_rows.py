@@ -6,7 +6,7 @@ For queries each of whose results has one private row. Privacy: docs/proofs/clip
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from math import prod
@@ -21,6 +21,7 @@ from sqlrs.mechanisms.vector_exact import ExactVector
 from sqlrs.noise import RandomBits
 from sqlrs.noise.error_bars import DEFAULT_COVERAGE
 from sqlrs.query import Atom, Query, Term, Variable, closure
+from sqlrs.records import dataclass
 from sqlrs.refusals import refusal
 from sqlrs.residuals.residual import Members, Residuals
 from sqlrs.sensitivity.clipping import fine_grid

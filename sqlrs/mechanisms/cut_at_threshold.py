@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
@@ -16,6 +15,7 @@ from sqlrs.measures import KeyDomain, Ordinals
 from sqlrs.mechanisms.base import Noisy
 from sqlrs.mechanisms.vector_base import GroupMeasurements
 from sqlrs.noise import Laplace, RandomBits
+from sqlrs.records import dataclass
 
 
 @dataclass(frozen=True, repr=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
@@ -10,6 +9,7 @@ from sqlrs.effort import bounded_analysis
 from sqlrs.mechanisms.base import Mechanism, Preparation
 from sqlrs.mechanisms.smooth import Smooth, refined
 from sqlrs.mechanisms.steady import Steady, steady
+from sqlrs.records import dataclass
 from sqlrs.residuals.residual import Residuals
 from sqlrs.sensitivity.constant import is_constant
 

@@ -16,11 +16,11 @@ one of millions must not hold up the others. What is missed by that, the next st
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sqlrs.records import dataclass
 from sqlrs.sensitivity.packing_scores import GAP
 
 if TYPE_CHECKING:

@@ -6,7 +6,6 @@ Privacy: docs/proofs/packing.md.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
@@ -30,6 +29,7 @@ from sqlrs.mechanisms.vector_base import (
 )
 from sqlrs.noise import Laplace, RandomBits
 from sqlrs.noise.falling_threshold import Penalty, choose_falling
+from sqlrs.records import dataclass
 from sqlrs.sensitivity.clipping import MOST_THRESHOLD, PARTS
 from sqlrs.sensitivity.packing_scores import GAP, doublings, gamma, moved_parts, scores
 

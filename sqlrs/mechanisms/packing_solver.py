@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from sqlrs.engines.watch import Stop, watched
 from sqlrs.errors import EngineFailed, Interrupted, UsageError
 from sqlrs.measures import OwnedResults
+from sqlrs.records import dataclass
 from sqlrs.sensitivity.exact_packing import exact_packing
 
 if TYPE_CHECKING:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
@@ -27,6 +26,7 @@ from sqlrs.noise import (
     Weights,
     shape_with_error_bars,
 )
+from sqlrs.records import dataclass
 from sqlrs.residuals.residual import Members, Residuals
 from sqlrs.sensitivity.bound import Bound
 from sqlrs.sensitivity.refined import is_quick, reached, released_sensitivity

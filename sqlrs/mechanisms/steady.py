@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
@@ -14,6 +13,7 @@ from sqlrs.measuring.measurements import Measurements
 from sqlrs.mechanisms.base import Draw, Noisy
 from sqlrs.noise import Laplace, RandomBits
 from sqlrs.noise.error_bars import DEFAULT_COVERAGE
+from sqlrs.records import dataclass
 from sqlrs.residuals.residual import Members, Residuals
 from sqlrs.sensitivity.constant import constant_sensitivity
 from sqlrs.sensitivity.refined import reached

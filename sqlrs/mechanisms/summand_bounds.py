@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, partial
 from math import prod
@@ -16,6 +15,7 @@ from sqlrs.measuring.work import Folding, Values
 from sqlrs.mechanisms.folding import refined_folding
 from sqlrs.mechanisms.vector_base import GroupMeasurements, Summand
 from sqlrs.noise import Weights
+from sqlrs.records import dataclass
 from sqlrs.residuals.residual import Members, Residuals
 from sqlrs.sensitivity.parallel import divides
 from sqlrs.sensitivity.recursion import Recursion

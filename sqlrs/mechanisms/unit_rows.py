@@ -6,7 +6,6 @@ Privacy: docs/proofs/bounded_rows.md.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import cache, partial
@@ -20,6 +19,7 @@ from sqlrs.mechanisms.vector_base import GroupMeasurements, Summand, VectorMecha
 from sqlrs.mechanisms.vector_general import GeneralVector, general_vector
 from sqlrs.mechanisms.vector_smooth import SingleNumber
 from sqlrs.noise import Weights
+from sqlrs.records import dataclass
 from sqlrs.residuals.residual import Members
 from sqlrs.sensitivity.bounded_rows import (
     bounded_is_quick,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import Protocol
@@ -21,6 +20,7 @@ from sqlrs.measuring.work import Fold, Folding, Values
 from sqlrs.mechanisms.base import Noisy
 from sqlrs.noise import RandomBits
 from sqlrs.query import Term
+from sqlrs.records import dataclass
 from sqlrs.residuals.residual import Members, Residuals
 
 VectorDraw = Callable[[RandomBits], tuple[Noisy, ...]]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
@@ -23,6 +22,7 @@ from sqlrs.mechanisms.vector_base import (
 )
 from sqlrs.noise import ErrorBars, RandomBits
 from sqlrs.noise.lomax import Lomax, usual_share
+from sqlrs.records import dataclass
 
 # Beyond this share of epsilon for the scale the noise is more than three times the least one.
 _LARGEST_SHARE = Fraction(1, 2)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
@@ -20,6 +19,7 @@ from sqlrs.mechanisms.vector_base import (
     true_numbers,
 )
 from sqlrs.noise import RandomBits
+from sqlrs.records import dataclass
 
 
 @dataclass(frozen=True)

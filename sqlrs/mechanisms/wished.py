@@ -8,7 +8,6 @@ docs/proofs/wished_error.md.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
@@ -22,6 +21,7 @@ from sqlrs.mechanisms.smooth import Refined, Smooth, SmoothPreparation
 from sqlrs.noise import Laplace, PolyLaplace, RandomBits
 from sqlrs.noise.laplace import tail_ceiling
 from sqlrs.noise.published_scale import SHAPES, PublishedScale
+from sqlrs.records import dataclass
 from sqlrs.residuals.residual import Residuals
 
 # Less is charged for no answer: the noises that are tried beside this one need as much.

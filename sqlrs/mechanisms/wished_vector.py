@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property, partial
@@ -34,6 +34,7 @@ from sqlrs.noise.error_bars import DEFAULT_COVERAGE
 from sqlrs.noise.lomax import Lomax
 from sqlrs.noise.polylaplace import PolyLaplace
 from sqlrs.noise.published_scale import SHAPES, PublishedScale, published_scale
+from sqlrs.records import dataclass
 
 _SHOWN = (Decimal("0.01"), Decimal("0.1"), Decimal(1))
 # Noise of a large sensitivity S strays by more than this many S / epsilon once in 20 times.

@@ -8,12 +8,12 @@ for those that are not known yet, a bound from below suffices. Proof: docs/proof
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
 from sqlrs.noise.randomness import RandomBits, Uniform
 from sqlrs.noise.threshold import enclosed_weights
+from sqlrs.records import dataclass
 
 FALLING_HALF_POWERS = 5
 """Twice the power of the prior. A power above 2 keeps the mean square of the noise finite.

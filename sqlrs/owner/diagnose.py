@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
@@ -29,6 +29,7 @@ from sqlrs.owner.frequencies import (
     maximum_frequency,
     triangle_pairs,
 )
+from sqlrs.records import dataclass
 from sqlrs.refusals import refusal
 from sqlrs.residuals.residual import Members, Residuals
 from sqlrs.sensitivity.bound import Bound

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass
 
 from sqlrs.catalog import Catalog
 from sqlrs.compiled import CompiledStatement, compiled_text
@@ -16,6 +15,7 @@ from sqlrs.engines.base import Engine
 from sqlrs.errors import EngineFailed
 from sqlrs.ledger import MemoryLedger
 from sqlrs.measuring.work import Progress
+from sqlrs.records import dataclass
 from sqlrs.release import release, release_table
 from sqlrs.settings import Request, Settings
 

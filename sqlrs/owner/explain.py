@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from html import escape
 
 from sqlrs.dialects import dialect_named
@@ -17,6 +16,7 @@ from sqlrs.planning.choose import choose
 from sqlrs.planning.index_hints import index_hints
 from sqlrs.planning.plan import ResidualPlan
 from sqlrs.query import Atom, Constant, Query
+from sqlrs.records import dataclass
 from sqlrs.residuals.isomorphism import representatives
 from sqlrs.residuals.residual import Members, Residual, Residuals
 from sqlrs.trees.predicates import predicate_text

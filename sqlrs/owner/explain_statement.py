@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from html import escape
 from math import prod
@@ -20,6 +19,7 @@ from sqlrs.measures import Aggregation, Asked
 from sqlrs.mechanisms.vector_base import VectorMechanism
 from sqlrs.owner.explain import work_lines
 from sqlrs.owner.in_short import statement_in_short
+from sqlrs.records import dataclass
 from sqlrs.settings import Request, Settings
 from sqlrs.sql.grouped_text import domain_text, query_text
 from sqlrs.work_bound import NOTHING_DECLARED, DeclaredSizes

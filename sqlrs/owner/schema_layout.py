@@ -8,7 +8,8 @@ this is long.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+
+from sqlrs.records import dataclass
 
 _GAP_Y = 28
 _SWEEPS = 4

@@ -6,7 +6,7 @@ are labelled lines. The residual of some tables is drawn bold, its boundary in a
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 from typing import cast
 from xml.etree import ElementTree
@@ -15,6 +15,7 @@ from sqlglot import exp
 
 from sqlrs.owner.schema_layout import Box, columns_of, placed
 from sqlrs.query import Atom, Comparison, Constant, Filter, Inequality, Query, Variable
+from sqlrs.records import dataclass
 from sqlrs.residuals.residual import Residual
 from sqlrs.trees.identifiers import identifier
 from sqlrs.trees.predicates import predicate_text

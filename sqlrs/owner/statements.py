@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from sqlrs import dialects
 from sqlrs.errors import UsageError
 from sqlrs.inputs import arguments
 from sqlrs.planning.choose import choose
 from sqlrs.planning.external_plans import Solved
+from sqlrs.records import dataclass
 from sqlrs.residuals.isomorphism import representatives
 from sqlrs.residuals.residual import Residuals
 from sqlrs.sensitivity.refined import reached

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 from sqlrs.planning.canonical import Canonical, canonical
 from sqlrs.planning.leaves import Completions, Leaf, TableRows
 from sqlrs.planning.problem import Condition
 from sqlrs.query import Variable
+from sqlrs.records import dataclass
 
 
 @dataclass(frozen=True)

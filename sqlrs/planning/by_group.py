@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sqlrs.compiler.forms import tells_equal_values_apart
 from sqlrs.planning.inclusion_exclusion import Planner, Sum
@@ -12,6 +12,7 @@ from sqlrs.planning.problem import Problem
 from sqlrs.planning.symmetry import ordered
 from sqlrs.planning.table_statistics import Statistics
 from sqlrs.query import Atom, Query, Term, Variable
+from sqlrs.records import dataclass
 from sqlrs.residuals.residual import Residual
 from sqlrs.trees.naming import free_name
 

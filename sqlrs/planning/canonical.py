@@ -7,11 +7,11 @@ then work is done twice, and nothing is wrong.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from sqlrs.planning.leaves import Leaf
 from sqlrs.planning.problem import Above, Condition, Equal, Problem, Renamed
 from sqlrs.query import Variable
+from sqlrs.records import dataclass
 from sqlrs.residuals.colours import ColourLink, Label, exchangeable, predicate_link, refined
 
 _MOST_TRIALS = 48

@@ -7,8 +7,6 @@ a set of leaves, `join_order.py` searches; here the tree gets the names of the p
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from sqlrs.planning.bags import Grouping, Input, Join, placed
 from sqlrs.planning.estimate import Mask
 from sqlrs.planning.join_order import cheapest
@@ -17,6 +15,7 @@ from sqlrs.planning.problem import Problem
 from sqlrs.planning.structure import Structure, numbered
 from sqlrs.planning.table_statistics import Statistics
 from sqlrs.query import Inequality, Variable
+from sqlrs.records import dataclass
 
 
 @dataclass(frozen=True)

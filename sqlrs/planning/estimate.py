@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 from sqlrs.planning.leaves import Completions, Leaf, Picked, Ranked, RunningSum
 from sqlrs.planning.table_statistics import Repetition, Statistics
 from sqlrs.query import Variable
+from sqlrs.records import dataclass
 
 # Costs in units of one row that a hash join puts out.
 PROBE, BUILD, GROUP_ROW, GROUP = 0.3, 1.5, 1.5, 3.0

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from sqlrs.records import dataclass
 from sqlrs.residuals.residual import Residual
 
 DEFAULT_SOLVER_SECONDS = 60.0

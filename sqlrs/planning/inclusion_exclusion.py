@@ -6,7 +6,7 @@ docs/proofs/plans.md proves that the terms add up to the problem's value.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sqlrs.planning.bags import Join
 from sqlrs.planning.canonical import canonical, twins
@@ -15,6 +15,7 @@ from sqlrs.planning.leaves import Leaf, merged
 from sqlrs.planning.problem import Equal, Problem, substituted
 from sqlrs.planning.table_statistics import Statistics
 from sqlrs.query import Inequality, Variable
+from sqlrs.records import dataclass
 
 # How many terms are worth planning: more where reading all inequalities in bags takes minutes.
 _FEW_TERMS, _MANY_TERMS = 24, 128

@@ -10,7 +10,7 @@ another plan. docs/proofs/plans.md has the proof.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sqlrs.catalog import Family
 from sqlrs.planning.bags import Grouping
@@ -21,6 +21,7 @@ from sqlrs.planning.leaves import Leaf, Picked, TableRows, weights_of
 from sqlrs.planning.problem import Problem
 from sqlrs.planning.table_statistics import Statistics
 from sqlrs.query import Variable
+from sqlrs.records import dataclass
 from sqlrs.trees.naming import column_names, free_name
 
 LEADING = 1000

@@ -7,12 +7,13 @@ variables, keys, and a ``label``: everything but the name and the variables.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Self, TypeVar
 
 from sqlrs.catalog import Table
 from sqlrs.query import Atom, Constant, Filter, Term, Variable
+from sqlrs.records import dataclass
 from sqlrs.residuals.colours import ColourLink, Label
 
 Columns = tuple[tuple[str, Variable], ...]

@@ -8,7 +8,7 @@ proof; sizes guide the choice, never the values.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 from sqlrs.planning.bags import Grouping, Input, Join, placed
@@ -18,6 +18,7 @@ from sqlrs.planning.leaves import Leaf, OfTable
 from sqlrs.planning.problem import Problem
 from sqlrs.planning.table_statistics import Statistics
 from sqlrs.query import Variable
+from sqlrs.records import dataclass
 from sqlrs.residuals.residual import Residual
 
 # A row that is counted takes about as long as a quarter of a group: fewer rows for each of them

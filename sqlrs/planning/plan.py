@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
 
 from sqlrs.planning.bags import Grouping, Join, described
@@ -14,6 +14,7 @@ from sqlrs.planning.problem import Above, Condition, Equal, Renamed
 from sqlrs.planning.prune import Pruning
 from sqlrs.planning.table_statistics import Statistics
 from sqlrs.query import Variable
+from sqlrs.records import dataclass
 from sqlrs.residuals.residual import Residual
 from sqlrs.trees.predicates import predicate_text
 

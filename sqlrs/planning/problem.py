@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 from sqlrs.planning.leaves import Leaf, TableRows, weights_of
 from sqlrs.query import Comparison, General, Inequality, Predicate, Variable
+from sqlrs.records import dataclass
 from sqlrs.residuals.residual import Residual
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 from sqlrs.planning.bounding import bounding, cheap_bound, connected
@@ -19,6 +18,7 @@ from sqlrs.planning.leaves import Picked
 from sqlrs.planning.problem import Problem
 from sqlrs.planning.table_statistics import Statistics
 from sqlrs.query import Variable
+from sqlrs.records import dataclass
 from sqlrs.trees.naming import column_names, free_name
 
 SEEDS = 8

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from sqlrs.planning.estimate import LeafSize, Mask, mask_of
 from sqlrs.planning.problem import Above, Condition, Problem
 from sqlrs.planning.table_statistics import Statistics
 from sqlrs.query import Inequality, Variable
+from sqlrs.records import dataclass
 
 
 @dataclass(frozen=True)

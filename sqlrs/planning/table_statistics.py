@@ -6,9 +6,10 @@ All of it is private. It decides what is computed and how, never with which resu
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from sqlrs.catalog import Table
+from sqlrs.records import dataclass
 
 Identity = tuple[str | None, str]
 Columns = tuple[Identity, frozenset[str]]

@@ -7,12 +7,13 @@ nobody can change the rows, once, and kept. docs/proofs/plans.md has the proof.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sqlrs.catalog import Table
 from sqlrs.planning.key_joins import has_condition
 from sqlrs.planning.table_statistics import Identity
 from sqlrs.query import Atom, Variable
+from sqlrs.records import dataclass
 from sqlrs.residuals.residual import Residual
 from sqlrs.values import behave_alike
 

@@ -6,13 +6,12 @@ are free: docs/proofs/groups.md. The compiler has looked at every node of them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from sqlglot import exp
 
 from sqlrs.compiler.function_parameters import has_parameter
 from sqlrs.measures import Aggregation
 from sqlrs.procedures.shown_columns import Shown, check_names, more_than_columns, shown_measure
+from sqlrs.records import dataclass
 from sqlrs.refusals import refusal
 from sqlrs.trees.build import number, select_from
 from sqlrs.trees.identifiers import column, identifier

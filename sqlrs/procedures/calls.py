@@ -6,7 +6,8 @@ The texts hold names of our own and types of a fixed list alone, so nothing in t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from sqlrs.records import dataclass
 
 ONE_NUMBER = (("answer", "numeric"), ("cost", "numeric"), ("mechanism", "text"))
 """What a function of one number returns."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from math import prod
 
@@ -26,6 +25,7 @@ from sqlrs.procedures.calls import Call
 from sqlrs.procedures.facts import Keys, facts_of
 from sqlrs.procedures.programs import Programs
 from sqlrs.procedures.staged_measure import Limit, StagedMeasure
+from sqlrs.records import dataclass
 from sqlrs.refusals import refusal
 from sqlrs.residuals.isomorphism import representatives
 from sqlrs.residuals.residual import Residual, Residuals

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 
 import psycopg
@@ -13,6 +13,7 @@ from psycopg.rows import TupleRow
 from sqlrs.errors import EngineFailed, SqlrsError, UsageError
 from sqlrs.procedures.definition import check_function_name
 from sqlrs.procedures.render import AnyDefinition, Grants, drop_query_script, install_script
+from sqlrs.records import dataclass
 from sqlrs.templates import template
 from sqlrs.units import ROW
 

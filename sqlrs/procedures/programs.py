@@ -7,9 +7,9 @@ horizon.sql and coefficients.sql. Places count from 1; the answer's bound comes 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import chain
 
+from sqlrs.records import dataclass
 from sqlrs.sensitivity.ceiling import Ceiling
 from sqlrs.sensitivity.recursion import Gain, Move, Recursion
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from decimal import Decimal
 
 from psycopg.sql import SQL, Composable, Identifier, Literal
@@ -17,6 +16,7 @@ from sqlrs.procedures.table_definition import TableDefinition
 from sqlrs.procedures.table_script import integers, table_parts
 from sqlrs.procedures.unit_definition import UnitDefinition
 from sqlrs.procedures.unit_script import unit_parts
+from sqlrs.records import dataclass
 from sqlrs.refusals import refusal
 from sqlrs.templates import template
 from sqlrs.units import ROW

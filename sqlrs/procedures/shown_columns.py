@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 
 from sqlglot import exp
@@ -12,6 +11,7 @@ from sqlglot import exp
 from sqlrs.compiled import CompiledStatement
 from sqlrs.errors import UsageError
 from sqlrs.measures import Aggregation, Measure
+from sqlrs.records import dataclass
 from sqlrs.refusals import refusal
 
 ELSEWHERE = "sqlrs query, the Python library and the proxy answer it"

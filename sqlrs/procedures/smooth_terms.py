@@ -6,14 +6,13 @@ docs/proofs/procedures.md.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from sqlglot import exp
 
 from sqlrs.mechanisms.vector_base import Summand
 from sqlrs.noise import DEFAULT_SHAPE
 from sqlrs.procedures.definition import least_epsilon, plain_statement, work_at_each_distance
 from sqlrs.procedures.programs import Programs
+from sqlrs.records import dataclass
 from sqlrs.residuals.isomorphism import representatives
 from sqlrs.residuals.residual import Members
 from sqlrs.sensitivity.steps import compile_recursion

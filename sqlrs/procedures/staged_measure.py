@@ -7,13 +7,13 @@ limits of its values do not settle the sensitivity: docs/proofs/procedures.md.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from sqlglot import exp
 
 from sqlrs.catalog import Table
 from sqlrs.measuring.work import Work
 from sqlrs.query import Atom, Variable
+from sqlrs.records import dataclass
 from sqlrs.residuals.residual import Members, Residual, Residuals
 from sqlrs.trees.build import (
     filtered_by,

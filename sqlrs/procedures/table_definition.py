@@ -8,7 +8,6 @@ number and one Lomax vector for groups: docs/proofs/vector.md, docs/proofs/proce
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from sqlglot import exp
 
@@ -43,6 +42,7 @@ from sqlrs.procedures.smooth_terms import SmoothTerm
 from sqlrs.procedures.table_measure import key_columns, measured_rows, number_of_groups
 from sqlrs.procedures.trusted_parts import check_parts, read_tables
 from sqlrs.query import Query
+from sqlrs.records import dataclass
 from sqlrs.refusals import refusal
 from sqlrs.sensitivity.constant import constant_sensitivity
 from sqlrs.sensitivity.signed import all_constant

@@ -7,7 +7,6 @@ that to a threshold that it chooses privately: docs/proofs/procedures.md.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 
 from sqlglot import exp
@@ -34,6 +33,7 @@ from sqlrs.procedures.shown_columns import (
 )
 from sqlrs.procedures.table_measure import key_columns, number_of_groups
 from sqlrs.procedures.trusted_parts import check_parts, read_tables
+from sqlrs.records import dataclass
 from sqlrs.refusals import refusal
 from sqlrs.settings import STRICT, Settings
 from sqlrs.units import Unit

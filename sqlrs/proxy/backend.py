@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from typing import Protocol
@@ -11,6 +10,7 @@ from typing import Protocol
 from sqlrs.answer import Answer
 from sqlrs.ledger import PrivacyBudget
 from sqlrs.quoting import Quote, Sketch
+from sqlrs.records import dataclass
 from sqlrs.table_answer import TableAnswer
 
 # Of each statement in the history; a thousand long ones would fill the memory.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from decimal import Decimal
 
 from sqlglot import exp
@@ -23,6 +22,7 @@ from sqlrs.proxy.backend import TableShape
 from sqlrs.proxy.policy.released_fractions import divides_released_fractions
 from sqlrs.proxy.policy.written_moments import with_literals
 from sqlrs.quoting import Sketch, sketch
+from sqlrs.records import dataclass
 from sqlrs.refusals import refusal
 from sqlrs.settings import Settings
 

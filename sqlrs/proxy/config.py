@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 
@@ -25,6 +24,7 @@ from sqlrs.inputs.sections import (
 )
 from sqlrs.ledger.base import add
 from sqlrs.proxy.policy.price import AnalystLimits
+from sqlrs.records import dataclass
 
 _FIRST_LIMITS = AnalystLimits(Decimal("0.1"), Decimal(1))
 _LOCAL = ("127.0.0.1", "::1", "localhost")

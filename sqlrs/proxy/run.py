@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from sqlrs.catalog import View
@@ -23,6 +23,7 @@ from sqlrs.proxy.service import Service
 from sqlrs.proxy.shadow.cluster import find_binaries
 from sqlrs.proxy.users import add_user, read_users
 from sqlrs.proxy.warnings import not_offered, warnings
+from sqlrs.records import dataclass
 
 _DEFAULT_BUDGET = "10"
 

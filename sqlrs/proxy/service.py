@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import field
 from decimal import Decimal
 from typing import Protocol
 
@@ -21,6 +21,7 @@ from sqlrs.proxy.protocol.tls import Tls
 from sqlrs.proxy.readers import Readers
 from sqlrs.proxy.shadow.cluster import Shadow
 from sqlrs.proxy.users import Users
+from sqlrs.records import dataclass
 
 
 class Cancellable(Protocol):

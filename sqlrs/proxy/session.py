@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from sqlrs.errors import SqlrsError
@@ -74,6 +74,7 @@ from sqlrs.proxy.protocol.replies import (
     shift_position,
 )
 from sqlrs.proxy.shadow import requests as to_shadow
+from sqlrs.records import dataclass
 
 Steps = Generator[Effect, Any, None]
 

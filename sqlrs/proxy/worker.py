@@ -14,7 +14,6 @@ import signal
 import struct
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import BinaryIO
 
 from sqlrs.errors import SqlrsError
@@ -23,8 +22,10 @@ from sqlrs.proxy.policy.decisions import Decision, Policy, split
 from sqlrs.proxy.policy.parameters import inline
 from sqlrs.proxy.warm import import_all
 from sqlrs.quoting import Sketch
+from sqlrs.records import dataclass
 
 HEADER = struct.Struct("!I")
+_FIRST = "SELECT count(*) FROM a JOIN b ON a.x = b.y WHERE a.z > 1"
 MEMORY_BYTES = 1 << 30
 """Address space of one worker: past it the statement that is read is refused."""
 
@@ -114,8 +115,10 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
-    # Before anybody waits for it.
+    # Before anybody waits for it: modules, and the parser's tables; no matter what comes of it.
     import_all()
+    for first in (Plans(_FIRST), Compiles(_FIRST)):
+        _done(first, setup)
     _send(outgoing, Done())
     while (job := _received(incoming)) is not None:
         # The alarm's own action ends the process: nobody is left to do it if the proxy is gone.

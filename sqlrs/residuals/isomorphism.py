@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
 from functools import cached_property
 
 from sqlrs.effort import spend
 from sqlrs.query import Constant, Variable
+from sqlrs.records import dataclass
 from sqlrs.residuals.colours import ColourLink, Colours, Label, predicate_link, refined
 from sqlrs.residuals.residual import Members, Residual
 

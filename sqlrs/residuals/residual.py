@@ -10,7 +10,6 @@ of the weights of its rows.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, combinations
 from math import prod
@@ -26,6 +25,7 @@ from sqlrs.query import (
     Variable,
     closure,
 )
+from sqlrs.records import dataclass
 from sqlrs.refusals import refusal
 from sqlrs.residuals.across import Mask, touched_by, without_free
 

@@ -8,10 +8,11 @@ are compared as integer powers, so nothing is rounded.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from math import lcm, prod
+
+from sqlrs.records import dataclass
 
 
 @dataclass(frozen=True)

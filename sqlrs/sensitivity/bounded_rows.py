@@ -11,12 +11,13 @@ Nothing is searched but the one path. Proof: docs/proofs/bounded_rows.md.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from math import comb, prod
 
 from sqlrs.query import Query
+from sqlrs.records import dataclass
 from sqlrs.refusals import refusal
 from sqlrs.residuals.residual import Members, Residuals
 from sqlrs.sensitivity.bound import Bound

@@ -13,9 +13,9 @@ m_g rows takes m_g steps: docs/proofs/rows_per_unit.md.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from math import ceil
 
+from sqlrs.records import dataclass
 from sqlrs.sensitivity.recursion import Gain, Group, Move, Recursion, Vector
 from sqlrs.sensitivity.weights import Weights
 

@@ -7,10 +7,10 @@ where they are looser than residual sensitivity, are in docs/sensitivities.md.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from sqlrs.catalog import Table
 from sqlrs.query import Atom, Query, Variable
+from sqlrs.records import dataclass
 from sqlrs.refusals import refusal
 from sqlrs.sensitivity.bound import Bound
 from sqlrs.sensitivity.search import last_useful

@@ -7,12 +7,12 @@ own count and for a change of one row. docs/sensitivities.md derives the formula
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from itertools import combinations, count
 from math import perm
 
 from sqlrs.catalog import Table
 from sqlrs.query import Atom, Inequality, Query, Term, Variable
+from sqlrs.records import dataclass
 from sqlrs.refusals import refusal
 from sqlrs.sensitivity.bound import Bound
 from sqlrs.sensitivity.weights import Weights

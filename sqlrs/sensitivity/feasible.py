@@ -10,8 +10,8 @@ here: docs/proofs/feasible_roles.md.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
+from sqlrs.records import dataclass
 from sqlrs.residuals.residual import Members, Residual, subsets
 from sqlrs.sensitivity.equality_patterns import Pattern, gathered, joined, places
 from sqlrs.sensitivity.role_sets import RoleSet, RoleSets

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 
 from sqlrs.query import Query
+from sqlrs.records import dataclass
 from sqlrs.residuals.residual import Residual, Residuals, subsets
 from sqlrs.sensitivity.agm import Power, agm_bound
 

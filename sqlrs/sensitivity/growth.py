@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from operator import mul, sub
+
+from sqlrs.records import dataclass
 
 Powers = tuple[int, ...]
 

@@ -11,7 +11,6 @@ with the extra ``lp``; whoever imports it has made sure that it is there.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -19,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from sqlrs.measures import OwnedResults
+from sqlrs.records import dataclass
 from sqlrs.sensitivity.packing_scores import GAP
 
 Array = np.ndarray[Any, np.dtype[Any]]

@@ -6,9 +6,9 @@ Pure functions on exact fractions. Proofs: docs/proofs/packing.md.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
+from sqlrs.records import dataclass
 from sqlrs.sensitivity.clipping import PARTS
 
 GAP = Fraction(1, 2**10)

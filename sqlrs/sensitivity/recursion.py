@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import repeat
 from math import prod
 
+from sqlrs.records import dataclass
 from sqlrs.residuals.residual import Members
 from sqlrs.sensitivity.feasible import RoleFamily
 

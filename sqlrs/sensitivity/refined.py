@@ -10,12 +10,12 @@ query, the schema and the weights alone. Proofs: docs/proofs/refined.md.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import combinations
 from math import comb, prod
 
+from sqlrs.records import dataclass
 from sqlrs.residuals.residual import Members, Residuals
 from sqlrs.sensitivity.bound import Bound
 from sqlrs.sensitivity.ceiling import Ceiling, Distances, turning_point

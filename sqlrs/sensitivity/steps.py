@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 
 from sqlrs.catalog import Table
 from sqlrs.query import Query
+from sqlrs.records import dataclass
 from sqlrs.refusals import refusal
 from sqlrs.residuals.isomorphism import Classes
 from sqlrs.residuals.residual import Members, Residual, Residuals

@@ -8,13 +8,13 @@ point over the values that can matter. docs/proofs/external.md proves both exact
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import sqlglot
 from sqlglot import exp
 
 from sqlrs.catalog import Family
 from sqlrs.query import Comparison, Constant, Term, Variable
+from sqlrs.records import dataclass
 from sqlrs.residuals.residual import Residual
 from sqlrs.sql.places import (
     Scale,

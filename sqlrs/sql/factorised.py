@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from sqlglot import exp
 
@@ -14,6 +14,7 @@ from sqlrs.planning.inclusion_exclusion import Sum, Term
 from sqlrs.planning.leaves import Leaf, Picked
 from sqlrs.planning.problem import Above, Condition, Equal, Problem, Renamed
 from sqlrs.query import Inequality, Variable
+from sqlrs.records import dataclass
 from sqlrs.sql.leaf_sources import LeafSource, aliased, leaf_source, picked_source
 from sqlrs.trees.build import (
     connected_order,

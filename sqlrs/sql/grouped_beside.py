@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from sqlglot import exp
 
@@ -11,6 +10,7 @@ from sqlrs.measures import KeyDomain
 from sqlrs.planning.by_group import ByGroup
 from sqlrs.planning.leading import one_grouping
 from sqlrs.query import Term, Variable
+from sqlrs.records import dataclass
 from sqlrs.sql.factorised import StatementBuilder, StepResult
 from sqlrs.sql.grouped import building_for, counts_per_key
 from sqlrs.sql.known_groups import Known, located_in_constants

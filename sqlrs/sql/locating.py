@@ -6,7 +6,7 @@ A row belongs to one group at most, also where two rows of a domain are equal to
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import chain, combinations
 from typing import cast
 
@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from sqlrs.measures import KeyDomain
 from sqlrs.query import Query, Term, Variable
+from sqlrs.records import dataclass
 from sqlrs.sql.factorised import StatementBuilder
 from sqlrs.trees.build import (
     ascending,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import cast
 
 from sqlglot import exp
@@ -13,6 +13,7 @@ from sqlrs.measures import KeyDomain, PerUnit, Signed
 from sqlrs.planning.by_group import ByGroup
 from sqlrs.planning.plan import table_names
 from sqlrs.query import Term, Variable
+from sqlrs.records import dataclass
 from sqlrs.sql.factorised import StatementBuilder
 from sqlrs.sql.grouped import counts_per_key
 from sqlrs.sql.locating import KeyColumn, KeyPlace, Locator, key_places, tables_of

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sqlrs.catalog import Column, Table
 from sqlrs.query import Query
+from sqlrs.records import dataclass
 from sqlrs.trees.naming import free_name
 
 Identity = tuple[str | None, str]

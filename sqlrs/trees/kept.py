@@ -6,10 +6,12 @@ Building a tree and writing it take longer than most statements over public valu
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeVar
 
 from sqlglot import exp
+
+from sqlrs.records import dataclass
 
 Made = TypeVar("Made")
 

@@ -38,6 +38,7 @@ FORMS = [
     ("g.csv", "u,v,weight\n1,2,7\n2,3,8\n", NUMBERS),
     ("g.tsv", "%c\n1\t2\t5\n2\t3\t5\n", NUMBERS),
     ("g.edgelist", "from to\nalice bob\nbob carol\n", [("alice", "bob"), ("bob", "carol")]),
+    ("g.txt", "a b\nb c\nc a\n", [("a", "b"), ("b", "c"), ("c", "a")]),
     ("g.el", "alice\tbob b\nbob b\tcarol\n", NAMES),
     ("g.txt", "alice, bob b\nbob b ,carol\n", NAMES),
     ("g.mtx", "%%MatrixMarket matrix coordinate pattern general\n% c\n3 3 2\n1 2\n2 3\n", NUMBERS),

@@ -44,7 +44,7 @@ def test_the_lower_ends_are_pinned_for_make_versions() -> None:
     "version", ["1.4.9", "1.5.4", "2.0", "2.0.0", "2.0.7", "2.1.0", "3.0", "x"]
 )
 def test_a_version_outside_is_refused(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(duckdb, "__version__", version)
+    monkeypatch.setattr("sqlrs.engines.duckdb.VERSION", version)
     if version in ("2.0", "2.0.0", "2.0.7"):
         open_engine("duckdb://").close()
         return
@@ -60,6 +60,13 @@ def test_another_parser_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlglot, "__version__", "31.0.0")
     with pytest.raises(UsageError, match=r"sqlglot 31\.0\.0 is not supported"):
         open_engine("duckdb://")
+
+
+def test_a_compiled_parser_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlglot.parser, "__file__", "/lib/sqlglot/parser.cpython-311.so")
+    with pytest.raises(UsageError, match="compiled form of sqlglot") as caught:
+        open_engine("duckdb://")
+    assert caught.value.hint == "pip uninstall sqlglotc"
 
 
 @pytest.mark.parametrize("number", [140_012, 190_000])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 
 from sqlglot import exp
@@ -24,6 +24,7 @@ from sqlrs.proxy.policy.allowlist import (
 from sqlrs.proxy.policy.client_functions import FUNCTIONS, NODES, SQL_FUNCTIONS
 from sqlrs.proxy.policy.public_reading import has_known_shape
 from sqlrs.proxy.policy.utility import UTILITIES, Utility, check_setting, words
+from sqlrs.records import dataclass
 from sqlrs.refusals import refusal
 
 _READS = frozenset({"select", "with", "values", "table", "("})

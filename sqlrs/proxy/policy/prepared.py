@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from sqlrs.proxy.backend import TableShape
 from sqlrs.proxy.policy.decisions import Decision, Route
 from sqlrs.proxy.protocol.messages import Close
 from sqlrs.proxy.protocol.replies import INT8, ResultColumn
+from sqlrs.records import dataclass
 from sqlrs.refusals import refusal
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from decimal import Decimal
 
 from sqlrs.epsilon import parse_epsilon, parse_error
@@ -11,6 +10,7 @@ from sqlrs.ledger.base import add
 from sqlrs.proxy.backend import CountOutcome, TableOutcome
 from sqlrs.proxy.policy.allowlist import EPSILON, ERROR, ERROR_BARS, ERROR_COLUMNS
 from sqlrs.proxy.protocol.replies import Report
+from sqlrs.records import dataclass
 
 _OFF = frozenset({"", "off", "none", "0"})
 _SWITCH = {"on": True, "true": True, "1": True, "yes": True, "no": False, "false": False}

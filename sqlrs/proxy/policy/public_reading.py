@@ -8,7 +8,6 @@ Whatever does not fit is no public reading and takes the protected way.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
@@ -17,6 +16,7 @@ from sqlrs.catalog import Catalog, Table
 from sqlrs.compiler.complexity import parse_text
 from sqlrs.compiler.names import entry_named, fold, fold_stored
 from sqlrs.effort import TooComplex, bounded
+from sqlrs.records import dataclass
 from sqlrs.refusals import refusal
 from sqlrs.trees.build import table_of
 from sqlrs.trees.identifiers import column

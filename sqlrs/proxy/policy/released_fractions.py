@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+# There a number by group may be data still, that of one person.
 _BELOW = (exp.Where, exp.Join, exp.Group, exp.AggFunc, exp.Filter)
 _CARRYING = (exp.Mul, exp.Div, exp.Add, exp.Sub, exp.Paren, exp.Neg, exp.Round, exp.Nullif)
 

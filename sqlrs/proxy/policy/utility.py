@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from sqlglot.tokenizer_core import Token, TokenType
 
 from sqlrs.errors import Span
 from sqlrs.proxy.policy.allowlist import BUDGET, FIXED, RELEASE_SETTINGS, SETTABLE, SHOWN
+from sqlrs.records import dataclass
 from sqlrs.refusals import refusal
 
 _QUOTED = (TokenType.STRING, TokenType.IDENTIFIER)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from sqlrs.records import dataclass
 
 _INT16 = struct.Struct("!h")
 _UINT16 = struct.Struct("!H")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum, auto
 
 from sqlrs.proxy.protocol.codec import FrameBuffer, FrameLimits, ProtocolViolation, Reader
@@ -18,6 +18,7 @@ from sqlrs.proxy.protocol.replies import (
     negotiate_version,
 )
 from sqlrs.proxy.protocol.scram import ScramFailure, ScramServer
+from sqlrs.records import dataclass
 
 _STARTUP_LIMIT = 10_000
 _SASL_LIMITS = FrameLimits({b"p": 2048})

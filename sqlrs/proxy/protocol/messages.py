@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from sqlrs.proxy.protocol.codec import Frame, FrameLimits, ProtocolViolation, Reader
+from sqlrs.records import dataclass
 
 # Everything but statements and parameter values is short.
 _SMALL = 4096

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sqlrs.errors import SqlrsError
 from sqlrs.proxy.protocol.codec import Reader, cstring, int16, int32, pack, sized
+from sqlrs.records import dataclass
 
 INT8 = 20
 TEXT = 25

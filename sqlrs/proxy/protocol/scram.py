@@ -11,7 +11,8 @@ import secrets
 import stringprep
 import unicodedata
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from sqlrs.records import dataclass
 
 ITERATIONS = 15_000
 _VERIFIER = re.compile(r"SCRAM-SHA-256\$(\d{4,7}):([\w+/=]+)\$([\w+/=]+):([\w+/=]+)", re.ASCII)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ssl
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
 from sqlrs.errors import UsageError
+from sqlrs.records import dataclass
 
 
 @dataclass(frozen=True)

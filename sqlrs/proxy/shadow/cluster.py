@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ctypes
 import importlib.util
 import os
 import pwd
@@ -266,10 +267,9 @@ def _unprivileged() -> tuple[int, int]:
 def _confine(megabytes: int) -> None:
     """Before the server starts: it dies with the proxy, and no process of it takes more memory.
 
+    It runs as the server's user, who may not read where Python's modules are: nothing is imported.
     The limit is each process's own: a statement that asks for more fails and its session goes on.
     """
-    import ctypes
-
     size = megabytes * 1024 * 1024
     given = resource.getrlimit(resource.RLIMIT_DATA)[1]
     if given != resource.RLIM_INFINITY:
