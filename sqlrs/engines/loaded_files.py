@@ -41,9 +41,7 @@ class FileState:
             found = os.stat(path)
         except OSError:
             return None
-        return cls(
-            found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
-        )
+        return cls(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 
 
 States = tuple[tuple[Path, FileState | None], ...]
