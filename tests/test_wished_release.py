@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from sqlrs.errors import (
     UsageError,
 )
 from sqlrs.ledger import Charge, MemoryLedger
+from sqlrs.noise import laplace
 
 JOIN = "SELECT count(*) FROM edge a JOIN edge b ON a.dst = b.src"
 ROWS = "SELECT count(*) FROM edge"
@@ -171,6 +173,24 @@ def test_a_public_sensitivity_needs_no_estimate(db: sqlrs.Database, ledger: Mort
     assert less.error_bars is not None and less.error_bars.high - less.value > 30
     with pytest.raises(QueryRefused, match="nothing was charged"):
         db.count(ROWS, error=1, max_epsilon="0.5")
+
+
+def test_a_wish_of_any_size_is_priced_by_little_work(
+    db: sqlrs.Database, ledger: Mortal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is priced before anything is charged: with e**-(1000 * 10**12) for a tail, for ever."""
+    worked: list[Fraction] = []
+    exact = laplace.exp_negative_upper
+
+    def heard(exponent: Fraction) -> Fraction:
+        worked.append(exponent)
+        assert exponent < 10_000
+        return exact(exponent)
+
+    monkeypatch.setattr(laplace, "exp_negative_upper", heard)
+    assert db.count(ROWS, error=10**12, max_epsilon=1000).epsilon == Decimal("0.0001")
+    assert db.price(ROWS, error=10**18, max_epsilon=1000).epsilon == Decimal("0.0001")
+    assert worked
 
 
 def test_groups_of_a_public_width(db: sqlrs.Database, ledger: Mortal) -> None:

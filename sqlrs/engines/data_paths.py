@@ -81,7 +81,8 @@ def located(table: str, given: Path) -> DataPath:
         # A file of SQLite's may be called .db, as those of others are.
         suffix, compression = (".sqlite", None) if is_sqlite(given) else kind_of(given)
         return DataPath(given, (given,), suffix, compression)
-    found = sorted(Path(one) for one in glob.glob(str(given), recursive=True))
+    # Two ** find a file once for each way to share the folders out among them.
+    found = sorted({Path(one) for one in glob.glob(str(given), recursive=True)})
     files = [one for one in found if one.is_file() and not one.name.endswith(".schema.toml")]
     if not files:
         raise UsageError(f"there is no file {given}", hint="no file fits these wildcards")
@@ -168,9 +169,23 @@ def _of_folder(folder: Path, files: list[Path]) -> DataPath:
         raise UsageError(f"several files {suffix} are not read as one table", hint="give one file")
     for one in files:
         _require_readable(one)
+    _require_different(files)
     if len(files) == 1 and single:
         return DataPath(files[0], (files[0],), suffix, compression)
     return DataPath(folder, tuple(files), suffix, compression, _partitions(folder, files))
+
+
+def _require_different(files: list[Path]) -> None:
+    """Refuse one file under several names: each of its rows would stand in the table as often."""
+    names: dict[tuple[int, int], Path] = {}
+    for one in files:
+        found = one.stat()
+        first = names.setdefault((found.st_dev, found.st_ino), one)
+        if first is not one:
+            raise UsageError(
+                f"{first} and {one} are links to one file, whose rows would be read twice",
+                hint="leave one of them out, or name the files: data/part-*.parquet",
+            )
 
 
 def _partitions(folder: Path, files: list[Path]) -> tuple[tuple[str, frozenset[str]], ...]:

@@ -27,7 +27,7 @@ from sqlrs.engines.given_session import (
     set_statement,
     try_settings,
 )
-from sqlrs.engines.loaded_files import Files
+from sqlrs.engines.loaded_files import Files, states_of
 from sqlrs.engines.snapshots import OfSnapshots
 from sqlrs.engines.spill import Spill
 from sqlrs.engines.table_files import FilePath, open_tables
@@ -44,6 +44,8 @@ _MEMORY = "memory"
 _OF_THE_STATEMENT = (duckdb.DataError, duckdb.ProgrammingError, duckdb.NotSupportedError)
 # DuckDB's own databases, and the schema that every database has.
 _TAKEN_NAMES = frozenset({_MEMORY, "temp", "system", "main"})
+_DATABASE_CHANGED = "the file of the database has changed since it was opened"
+_OPEN_AGAIN = "open the data again"
 
 
 class DuckDBSnapshot:
@@ -82,10 +84,15 @@ class DuckDBSnapshot:
         loaded = self._files.loaded_first(files)
         if not loaded <= self._seen:
             self._load(loaded)
-        self._files.require_unchanged(files)
+        self._require_unchanged(files)
         found = run(text_of(statement, "duckdb"))
-        self._files.require_unchanged(files)
+        self._require_unchanged(files)
         return found
+
+    def _require_unchanged(self, files: frozenset[str]) -> None:
+        if self._files.database_changed:
+            raise EngineFailed(_DATABASE_CHANGED, code="file_changed", hint=_OPEN_AGAIN)
+        self._files.require_unchanged(files)
 
     def scans_files(self, statement: exp.Expression) -> bool:
         """Whether a statement reads files."""
@@ -244,6 +251,9 @@ class DuckDBEngine(OfSnapshots[DuckDBSnapshot]):
     @contextmanager
     def snapshot(self) -> Iterator[DuckDBSnapshot]:
         """Begin a snapshot; it ends with the context."""
+        if self._files.database_changed:
+            # Seen here, it costs nobody anything.
+            raise UsageError(_DATABASE_CHANGED, code="file_changed", hint=_OPEN_AGAIN)
         with self._lock:
             duplicate = self._duplicate()
         snapshot = DuckDBSnapshot(duplicate, self._timeout, self._read, self._files, self._learned)
@@ -338,6 +348,7 @@ def open_duckdb(
             graphs=graphs,
         )
         if file is not None:
+            files.database = states_of((file,))
             _attach(connection, file)
         connection.execute(template("duckdb/lock_down.sql"))
         engine = DuckDBEngine(

@@ -23,12 +23,17 @@ FindUnfit = Callable[[Run], str | None]
 
 @dataclass(frozen=True)
 class FileState:
-    """What tells one state of a file from another without reading it."""
+    """What tells one state of a file from another without reading it.
+
+    A program that writes can set the time of the last writing back, as copies that keep times do;
+    nobody sets ``changed``, the time at which anything about the file was last changed.
+    """
 
     device: int
     inode: int
     size: int
     modified: int
+    changed: int
 
     @classmethod
     def of(cls, path: Path) -> FileState | None:
@@ -37,7 +42,7 @@ class FileState:
             found = os.stat(path)
         except OSError:
             return None
-        return cls(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+        return cls(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 
 
 States = tuple[tuple[Path, FileState | None], ...]
@@ -86,6 +91,8 @@ class Files:
     ``scanned`` holds the columns of those that are read where they are, ``copied`` the names of a
     given connection's views that were copied. ``only_scanned``: no table was made of anything else;
     ``extended``: an extension of DuckDB's was loaded, which may have brought functions.
+    ``database``: the file of the database itself, as it was when it was opened. Its lock binds
+    programs that ask for it; one that copies over the file does not.
     """
 
     keys: Keys = field(default_factory=dict)
@@ -94,6 +101,7 @@ class Files:
     copied: frozenset[str] = frozenset()
     only_scanned: bool = False
     extended: bool = False
+    database: States = ()
     _files: dict[str, _TableOfFiles] = field(default_factory=dict)
     _unfit: dict[str, EngineFailed] = field(default_factory=dict)
     _loading: threading.Lock = field(default_factory=threading.Lock)
@@ -118,6 +126,11 @@ class Files:
         for name in names:
             if self._files[name].filling is None:
                 self._files[name].require_unchanged()
+
+    @property
+    def database_changed(self) -> bool:
+        """Whether the file of the database is not the one that was opened."""
+        return any(state is None or FileState.of(path) != state for path, state in self.database)
 
     def load(self, names: frozenset[str], run: Run) -> None:
         """Load those that are not yet; ``run`` must be outside a transaction."""

@@ -109,9 +109,16 @@ class SampledTables:
             self.learn(snapshot, (table.identity, names), int(cast(int, most)))
 
     def learn(self, snapshot: Snapshot, columns: Columns, most: int) -> None:
-        """Keep a largest frequency that another statement found on the rows of a snapshot."""
+        """Keep a largest frequency that another statement found on the rows of a snapshot.
+
+        A release that reads one goes on with it, so the oldest makes room.
+        """
         if snapshot is self._snapshot:
-            self._sampled.frequencies[columns] = most
+            known = self._sampled.frequencies
+            known[columns] = most
+            if len(known) > _MOST_FORMS:
+                for oldest in list(known)[:-_MOST_FORMS]:
+                    known.pop(oldest, None)
 
     def frequencies(self, snapshot: Snapshot) -> Mapping[Columns, int]:
         """The largest frequencies that are known of the rows of a snapshot."""

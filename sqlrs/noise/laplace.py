@@ -16,6 +16,9 @@ from sqlrs.noise.randomness import RandomBits
 from sqlrs.sensitivity.exponential import exp_negative_lower, exp_negative_upper
 
 
+_FAR = Fraction(4096)
+
+
 class Laplace:
     """Noise for numbers that move by at most a public S in all between neighbours.
 
@@ -74,5 +77,10 @@ class Laplace:
 
 
 def tail_ceiling(scale: Fraction, width: int) -> Fraction:
-    """An upper bound of P(|noise| > width) = 2 t**(width + 1) / (1 + t), t = e**(-1 / scale)."""
-    return 2 * exp_negative_upper((width + 1) / scale) / (1 + exp_negative_lower(1 / scale))
+    """An upper bound of P(|noise| > width) = 2 t**(width + 1) / (1 + t), t = e**(-1 / scale).
+
+    Further out than anybody asks for it stays what it is there: the work grows with the exponent,
+    and a wished error of 10**12 would take for ever, before anything is charged.
+    """
+    exponent = min((width + 1) / scale, _FAR)
+    return 2 * exp_negative_upper(exponent) / (1 + exp_negative_lower(1 / scale))

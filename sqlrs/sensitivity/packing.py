@@ -151,7 +151,8 @@ class CutPacking:
         most = self.weights.astype(_kind(tau * one)) * one // tau
         parts = np.minimum(_whole(solution), most).astype(_kind(len(most) * one))
         beyond = np.maximum(_per_unit(list(self.owners.T), parts, self.units) - one, 0)
-        found = int(parts.sum()) - int(beyond.sum())
+        # What all units have beyond it may be as many times more as a result has owners.
+        found = int(parts.sum()) - int(beyond.sum(dtype=object))
         return self.kept + Fraction(max(0, found) * tau, one)
 
     def certified(self, solution: Array, prices: Array) -> tuple[Fraction, Fraction] | None:

@@ -86,6 +86,24 @@ def test_wildcards_and_declared_partitions(tmp_path: Path) -> None:
         sqlrs.connect(tables={"visit": str(tmp_path / "*.parquet")})
 
 
+def test_no_row_of_a_file_is_read_twice(tmp_path: Path) -> None:
+    """Else what one row of it adds would be hidden by the noise of one row of the table."""
+    folder = partitioned(tmp_path / "visits")
+    given = str(tmp_path / "**" / "**" / "*.parquet")
+    with sqlrs.connect(tables={"visit": given}) as database:
+        assert len(read(database)) == 3
+    newest = folder / "year=2025" / "ward=a" / "0.parquet"
+    for link in (Path.symlink_to, Path.hardlink_to):
+        linked = newest.with_name("newest.parquet")
+        link(linked, newest)
+        for path in (folder, given):
+            with pytest.raises(UsageError, match="links to one file"):
+                sqlrs.connect(tables={"visit": path})
+        linked.unlink()
+    with sqlrs.connect(tables={"visit": folder}) as database:
+        assert len(read(database)) == 3
+
+
 def test_a_file_of_a_folder_that_changes_ends_the_release(tmp_path: Path) -> None:
     folder = partitioned(tmp_path / "visits")
     with sqlrs.connect(tables={"visit": folder}) as database:

@@ -301,6 +301,38 @@ def test_what_is_kept_of_rows_that_changed_would_be_wrong(on_duckdb: Direct) -> 
     assert measured(source, None) != before
 
 
+def test_forms_without_end_are_not_all_kept(
+    on_duckdb: Direct, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever asks for more has the same numbers, and what was kept first makes room or stays."""
+    most = 3
+    monkeypatch.setattr(reading, "_MOST_FORMS", most)
+    fill_orders(on_duckdb)
+    source, kept = Lasting(on_duckdb, {}), Kept()
+    expected = measured(source, None)
+    with source.snapshot() as snapshot:
+        sampled = reading.SampledTables()
+        sampled.of(snapshot, LINES.query)
+        for number in range(2 * most):
+            sampled.learn_value(snapshot, ("form", number), number)
+            sampled.learn(snapshot, (LINE.identity, frozenset({f"c{number}"})), number)
+            asked = sampled.worth(snapshot, ("form", number), exp.select("1"))
+            # Wished for by this very release, or one wish too many.
+            assert not asked
+        assert sampled.values(snapshot) == {("form", n): n for n in range(most)}
+        assert [*sampled.frequencies(snapshot).values()] == [*range(most, 2 * most)]
+    with source.snapshot() as later:
+        others = reading.SampledTables()
+        others.of(later, LINES.query)
+        wished = [others.worth(later, ("form", n), exp.select("1")) for n in range(2 * most)]
+        assert wished == [True] * most + [False] * most
+    for _ in range(4):
+        assert measured(source, kept) == expected
+    assert isinstance(source.learned, dict)
+    held = source.learned["statistics"]
+    assert max(len(getattr(held, name)) for name in ("values", "wished", "frequencies")) == most
+
+
 def test_values_of_whole_tables_are_told_apart() -> None:
     """By tables, columns, boundary and conditions; a query's own constants are never kept."""
     by_customer = LINES.of(frozenset({0, 1}))

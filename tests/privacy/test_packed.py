@@ -22,6 +22,8 @@ from sqlrs.mechanisms import packing_solver
 from sqlrs.mechanisms.packed import PackedNumber, packed_number
 from sqlrs.mechanisms.packing_solver import CertifiedSums
 from sqlrs.mechanisms.vector_base import Summand
+from sqlrs.mechanisms.wished_vector import WishedCut
+from sqlrs.noise import Laplace
 from sqlrs.query import Constant, Variable
 from sqlrs.residuals.residual import Reading, Residuals
 from sqlrs.sensitivity import packing_scores
@@ -267,3 +269,65 @@ def test_a_missing_solver_is_refused_before_the_charge(monkeypatch: pytest.Monke
     monkeypatch.setitem(__import__("sys").modules, "highspy", None)
     with pytest.raises(UsageError, match=r"sqlrs\[lp\]"):
         mechanism().prepare()
+
+
+# With a wished error the choice is told and charged first, then noise of a price that it allows.
+
+
+def wished_loss(wished: WishedCut, error: Fraction, looks: int = 1) -> Decimal:
+    """The largest loss beyond both charges over outcomes; ``looks``: charges of the choice."""
+    own = wished.cut
+    assert isinstance(own, PackedNumber)
+    prices = [wished.least(place, error) for place in range(len(own.grid))]
+    known: dict[frozenset[tuple[frozenset[int], int]], tuple[Law, list[tuple[int, Fraction]]]] = {}
+
+    def outcome(weights: Weights) -> tuple[Law, list[tuple[int, Fraction]]]:
+        """The chances of thresholds; then what noise is added to, and the noise's own scale."""
+        key = frozenset(weights.items())
+        if key not in known:
+            looked = wished.measure(Given(owned(weights)), (), [()])  # type: ignore[arg-type]
+            used = []
+            for place, priced in enumerate(prices):
+                scales: list[Fraction] = []
+
+                def sample(
+                    noise: Laplace, moved: Fraction, bits: object, seen: list[Fraction] = scales
+                ) -> int:
+                    seen.append(noise.scale(moved))
+                    return 0
+
+                with pytest.MonkeyPatch.context() as patch:
+                    patch.setattr(Laplace, "sample", sample)
+                    looked.noisy(place, priced or wished.best(place), SeededBits(0))
+                (scale,) = scales
+                used.append((law(own, weights).parts[place], scale))
+            known[key] = law(own, weights), used
+        return known[key]
+
+    worst = Decimal("-inf")
+    for weights in (*worlds()[::60], *worlds()[-3:]):
+        for other in neighbours(weights, strict=own.strict):
+            (one, ours), (two, theirs) = outcome(weights), outcome(other)
+            for place, priced in enumerate(prices):
+                beyond = abs(one.logs[place] - two.logs[place]) - looks * wished.look
+                if priced is not None:
+                    (parts, scale), (others, same) = ours[place], theirs[place]
+                    assert scale == same
+                    moved = Fraction(abs(parts - others)) / scale
+                    beyond += Decimal(moved.numerator) / Decimal(moved.denominator)
+                    beyond -= priced.epsilon
+                worst = max(worst, beyond)
+    return worst
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_a_wish_loses_at_most_what_its_two_charges_add_up_to(strict: bool) -> None:
+    own = replace(mechanism(strict=strict, largest=8), epsilon=Decimal(3))
+    wished, error = WishedCut(own), Fraction(13)
+    prices = [wished.least(place, error) for place in range(len(own.grid))]
+    # The wish takes several prices, and is not granted at the largest threshold.
+    assert len({one.epsilon for one in prices if one is not None}) > 1 and prices[-1] is None
+    assert all(one is None or one.epsilon + wished.look <= own.epsilon for one in prices)
+    assert wished_loss(wished, error) <= Decimal("1e-30")
+    # Control: the choice tells something, so it must be paid for.
+    assert wished_loss(wished, error, looks=0) > Decimal("0.1")

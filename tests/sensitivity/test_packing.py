@@ -304,6 +304,20 @@ def test_any_guess_bounds_from_both_sides(weights: Weights, threshold: int, seed
     assert found is None or exact <= found[0] <= exact + GAP * threshold
 
 
+def test_no_guess_is_too_far_out_for_the_numbers_that_judge_it() -> None:
+    """All results belong to all units: what these have beyond the threshold fills 64 bits."""
+    units, results = 64, 2**19 + 2**10
+    owners = np.broadcast_to(np.arange(units), (results, units))
+    cut = CutPacking(1, 0, units, owners, np.ones(results, dtype=np.int64))
+    each = np.ones(results)
+    assert cut.at_least(each) <= 1
+    assert cut.certified(each, np.zeros(units)) is None
+    # One result is all that a unit may keep, and one unit's price says so.
+    first = np.zeros(results)
+    first[0] = 1
+    assert cut.certified(first, np.eye(units)[0]) == (1, 1)
+
+
 @pytest.mark.parametrize("times", [2**25, 2**58, 2**70, 10**30])
 def test_large_weights_are_exact(times: int) -> None:
     weights = {frozenset({0, 1}): 3, frozenset({1, 2}): 2, frozenset({0, 2}): 2, frozenset({3}): 5}
