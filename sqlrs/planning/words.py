@@ -39,8 +39,8 @@ from sqlrs.values import behave_alike
 _HALF = 60
 # Sums of words are numbers of 128 bits with a sign.
 _SUM = 126
-# How far the largest count is expected to be above the mean, and what a row costs to be unpacked.
-_ABOVE_MEAN = 16
+# How far the largest count may be above what is expected of it; what a row costs to be unpacked.
+_ABOVE_EXPECTED = 4
 _UNPACK = 4.0
 _FEWEST = 4
 
@@ -88,19 +88,23 @@ def in_words(total: Sum, most: int, statistics: Statistics) -> Words | None:
 
     Without its inequalities no group of the problem counts more than ``most``.
     """
+    found = [one for one in packings(total, most, statistics) if one.cost < total.cost]
+    return min(found, key=lambda one: one.cost, default=None)
+
+
+def packings(total: Sum, most: int, statistics: Statistics) -> list[Words]:
+    """All ways to pack a sum, by the variable whose values are digits."""
     problem = total.problem
-    first = total.terms[0]
     if (
         len(problem.free) < 2
         or problem.output is not None
-        or first.coefficient != 1
+        or total.terms[0].coefficient != 1
         or not all(isinstance(leaf, TableRows) and not leaf.counted for leaf in problem.leaves)
         or any(step.largest for term in total.terms for step in term.join.steps)
     ):
-        return None
-    options = [_packed(total, v, most, statistics) for v in sorted(problem.free)]
-    found = [one for one in options if one is not None and one.cost < total.cost]
-    return min(found, key=lambda one: one.cost, default=None)
+        return []
+    options = (_packed(total, v, most, statistics) for v in sorted(problem.free))
+    return [one for one in options if one is not None]
 
 
 def packed_below(join: Join, packed: Variable) -> tuple[Grouping, Input] | None:
@@ -129,7 +133,8 @@ def _packed(total: Sum, variable: Variable, most: int, statistics: Statistics) -
     join = _without(first.join, variable, apart)
     rows, inputs = sizes.joined(join)
     groups = grouped(inputs, rows, sizes.mask(problem.free))
-    bits = min(most, math.ceil(_ABOVE_MEAN * (1 + rows / groups.rows))).bit_length()
+    expected = _ABOVE_EXPECTED * (1 + rows / groups.rows * sizes.unevenness(inputs))
+    bits = min(most, math.ceil(expected)).bit_length()
     terms = 1 + sum(abs(term.coefficient) for term in others)
     lanes = 2 * (_HALF // bits) if bits <= _HALF else 0
     # Also where a digit is too small for its count no sum of words is too large.
@@ -214,6 +219,15 @@ class _Sizes:
             shrunk = words / groups
             last = words
         return found + _UNPACK * last
+
+    def unevenness(self, inputs: list[Sized]) -> float:
+        """How far the most frequent values of all free variables are above the mean ones."""
+        found: dict[Mask, float] = {}
+        for one in inputs:
+            for bit, (distinct, _, most) in one.spreads.items():
+                if bit & self.mask(self.total.problem.free):
+                    found[bit] = max(found.get(bit, 1.0), most * distinct / one.rows)
+        return math.prod(found.values())
 
     def _values(
         self, inputs: list[Sized], kept: frozenset[Variable], packed: Variable

@@ -197,7 +197,8 @@ class _WordsWriter:
 
     def _halves(self, summed: str) -> exp.Select:
         """Both halves of each word and what is above them, without the digit of equal values."""
-        words, digits = self.words, column(self.digits, summed)
+        words = self.words
+        digits: exp.Expression = column(self.digits, summed)
         select = select_from(table_named(summed))
         if words.apart is not None:
             digits = self._of_others(select, summed, words.apart)
