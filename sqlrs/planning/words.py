@@ -129,8 +129,10 @@ def _packed(total: Sum, variable: Variable, most: int, statistics: Statistics) -
     if not behave_alike([variable.type]):
         return None
     apart = _apart(total, variable)
-    sizes = _Sizes(total, statistics)
+    sizes = _TreeSizes(total, statistics)
     join = _without(first.join, variable, apart)
+    if join is first.join:
+        apart = None
     rows, inputs = sizes.joined(join)
     groups = grouped(inputs, rows, sizes.mask(problem.free))
     expected = _ABOVE_EXPECTED * (1 + rows / groups.rows * sizes.unevenness(inputs))
@@ -174,7 +176,7 @@ def _without(join: Join, packed: Variable, apart: Variable | None) -> Join:
 
 
 @dataclass(frozen=True)
-class _Sizes:
+class _TreeSizes:
     """Expected sizes of a tree that is there already."""
 
     total: Sum

@@ -18,6 +18,7 @@ from sqlrs.planning.plan import (
 )
 from sqlrs.sql.external_variables import domain_statement, solver_rows, sweep_statement
 from sqlrs.sql.factorised import Kept, StatementBuilder, largest
+from sqlrs.sql.in_words import words_statement
 from sqlrs.sql.leading_groups import (
     first_of,
     groups_of,
@@ -26,7 +27,6 @@ from sqlrs.sql.leading_groups import (
 )
 from sqlrs.sql.plain import plain
 from sqlrs.sql.pruned import pruned_statement
-from sqlrs.sql.words import words_statement
 
 
 def statement_of(

@@ -20,7 +20,7 @@ from sqlrs.planning.table_statistics import Repetition, Statistics
 from sqlrs.planning.words import Words, packed_below, packings
 from sqlrs.residuals.isomorphism import representatives
 from sqlrs.residuals.residual import Residual, Residuals
-from sqlrs.sql import words as writing
+from sqlrs.sql import in_words as writing
 from sqlrs.sql.leading_groups import NOT_ENOUGH
 from sqlrs.sql.write import statement_of
 from tests.planning.adapters import Direct
