@@ -1,7 +1,7 @@
 """Cost against size: seconds, the fitted exponent, the peak memory and where the time goes.
 
 python -m benchmarks.scale [--sizes 10000,100000,1000000,10000000] [--limit 120]
-                           [--graphs "uniform,power law"] [--queries triangle]
+                           [--graphs "uniform,power law"] [--queries triangle] [--keep]
 writes benchmarks/results/scale.md and scale.json. Every cell runs in a process of its own.
 Data: random graphs, generated.
 """
@@ -9,6 +9,7 @@ Data: random graphs, generated.
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import multiprocessing
 import resource
@@ -20,7 +21,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import sqlrs
-from benchmarks.common import GRAPHS, limited, seconds, write_graph, write_results
+from benchmarks.common import GRAPHS, RESULTS, limited, seconds, write_graph, write_results
 from sqlrs.compiled import Compiled
 from sqlrs.graphs.patterns import pattern_sql
 from sqlrs.measuring.measure import measure
@@ -40,6 +41,7 @@ class Cell:
     private_seconds: float | None
     core_seconds: float
     peak_megabytes: int
+    limit: float
 
 
 def run_cell(graph: str, query: str, edges: int, path: Path, limit: float) -> Cell:
@@ -57,7 +59,17 @@ def run_cell(graph: str, query: str, edges: int, path: Path, limit: float) -> Ce
         if count is not None:
             private = limited(lambda: database.count(sql, epsilon=1), database, limit)
         core = time.process_time() - before
-    return Cell(graph, query, edges, load, count, private, core, peak_megabytes())
+    return Cell(graph, query, edges, load, count, private, core, peak_megabytes(), limit)
+
+
+def with_kept(cells: Sequence[Cell]) -> list[Cell]:
+    """The cells and those of the results before that were not run anew, in order."""
+    before = [Cell(**cell) for cell in json.loads((RESULTS / "scale.json").read_text())]
+    found = {(c.graph, c.query, c.edges): c for c in (*before, *cells)}
+    order = [*GRAPHS], [*QUERIES]
+    return sorted(
+        found.values(), key=lambda c: (order[0].index(c.graph), c.edges, order[1].index(c.query))
+    )
 
 
 def peak_megabytes() -> int:
@@ -84,6 +96,9 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=120.0, help="seconds for one answer")
     parser.add_argument("--graphs", default=",".join(GRAPHS))
     parser.add_argument("--queries", default=",".join(QUERIES))
+    parser.add_argument(
+        "--keep", action="store_true", help="keep the other cells of the results that are there"
+    )
     options = parser.parse_args()
     graphs, queries = options.graphs.split(","), options.queries.split(",")
     sizes = [int(n) for n in options.sizes.split(",")]
@@ -99,6 +114,8 @@ def main() -> None:
                     with alone.Pool(1) as pool:
                         cell = pool.apply(run_cell, (graph, query, edges, path, options.limit))
                     cells.append(cell)
+    if options.keep:
+        cells = with_kept(cells)
     lines = [
         "| graph | query | edges | load s | count alone s | private answer s | its core s "
         "| peak MB |",
@@ -106,14 +123,14 @@ def main() -> None:
     ]
     lines += [
         f"| {c.graph} | {c.query} | {c.edges:,} | {c.load_seconds:.2f} "
-        f"| {seconds(c.count_seconds, options.limit)} "
-        f"| {seconds(c.private_seconds, options.limit)} | {c.core_seconds:.2f} "
+        f"| {seconds(c.count_seconds, c.limit)} "
+        f"| {seconds(c.private_seconds, c.limit)} | {c.core_seconds:.2f} "
         f"| {c.peak_megabytes} |"
         for c in cells
     ]
     lines += ["", "| graph | query | exponent |", "|---|---|---|"]
-    for graph in graphs:
-        for query in queries:
+    for graph in dict.fromkeys(c.graph for c in cells):
+        for query in dict.fromkeys(c.query for c in cells):
             points = [
                 (c.edges, c.private_seconds)
                 for c in cells

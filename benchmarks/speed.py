@@ -17,21 +17,19 @@ from dataclasses import asdict
 from pathlib import Path
 
 import sqlrs
-from benchmarks.common import geometric_mean, time_query, timing_table, write_results
+from benchmarks.common import Opened, geometric_mean, time_query, timing_table, write_results
 from benchmarks.graphs import PATTERNS, graphs
-from sqlrs.database import Database
 from sqlrs.graphs.patterns import pattern_sql
 
 
 @contextmanager
-def in_duckdb(path: Path) -> Iterator[Database]:
+def in_duckdb(path: Path) -> Iterator[Opened]:
     """The graph in memory."""
-    with sqlrs.connect(tables={"edge": path}) as database:
-        yield database
+    yield lambda: sqlrs.connect(tables={"edge": path})
 
 
 @contextmanager
-def in_postgres(path: Path) -> Iterator[Database]:
+def in_postgres(path: Path) -> Iterator[Opened]:
     """The graph in a server that ends with the block; no index but the key's."""
     import psycopg
 
@@ -45,8 +43,7 @@ def in_postgres(path: Path) -> Iterator[Database]:
                     copy.write_row((a, b))
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute("ANALYZE edge")
-        with sqlrs.connect(url) as database:
-            yield database
+        yield lambda: sqlrs.connect(url)
 
 
 def edges_of(path: Path) -> set[tuple[int, int]]:
@@ -71,12 +68,12 @@ def main() -> None:
     timings = []
     with graphs(options.graphs) as given:
         for name, path in given.files.items():
-            with opened(path) as database:
+            with opened(path) as anew:
                 for query in options.queries.split(","):
                     print(f"{query} on {name}", file=sys.stderr)
                     sql = pattern_sql(query)
                     title = f"{query}, {name}"
-                    timings.append(time_query(title, database, sql, options.limit, residual_limit))
+                    timings.append(time_query(title, anew, sql, options.limit, residual_limit))
     mean = geometric_mean(t.private / (t.plain or options.limit) for t in timings)
     slow = [t.private / (t.plain or options.limit) for t in timings if (t.plain or 11) > 10]
     summary = [

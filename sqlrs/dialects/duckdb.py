@@ -24,6 +24,7 @@ class DuckDB(Dialect):
     nulls_equal_in_rows = True
     looks_up_in_lists = True
     runs_above = True
+    sums_words = True
     keeps_settings = True
 
     def whole_number_type(self) -> exp.DataType:

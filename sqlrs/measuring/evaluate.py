@@ -17,7 +17,7 @@ from sqlrs.measuring.sampling import SampledTables
 from sqlrs.planning.choose import choose
 from sqlrs.planning.external_plans import DEFAULT_SOLVER_SECONDS, Solved
 from sqlrs.planning.leading import Leaders, leaders_of_whole_tables
-from sqlrs.planning.plan import ByKeptGroups, Leading, ResidualPlan, table_names
+from sqlrs.planning.plan import ByKeptGroups, InWords, Leading, ResidualPlan, table_names
 from sqlrs.planning.problem import Problem
 from sqlrs.planning.table_statistics import Statistics
 from sqlrs.planning.total_lookups import Inclusion, without_total_lookups
@@ -147,6 +147,7 @@ class Evaluator:
                 solver_seconds=self.solver_seconds,
                 in_turn=True,
                 quick=dialect_named(self.dialect).quick_rows,
+                words=dialect_named(self.dialect).sums_words,
             )
 
         plan = self._kept((residual,), chosen, ("plan", self.how, self.solver_seconds))
@@ -186,8 +187,8 @@ class Evaluator:
         return make() if fixed is None else self.kept.of((fixed, *about), make, detail=what)
 
     def _settled(self, plan: ResidualPlan, value: int) -> int:
-        """The value, by another plan where the groups that lead were not enough."""
-        if isinstance(plan, Leading) and value == NOT_ENOUGH:
+        """The value, by another plan where the groups that lead, or the digits, were not enough."""
+        if isinstance(plan, Leading | InWords) and value == NOT_ENOUGH:
             return self._value(plan.otherwise)
         if isinstance(plan, ByKeptGroups) and value < plan.groups.least:
             # They will not be enough on these rows again.

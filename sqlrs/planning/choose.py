@@ -12,18 +12,31 @@ from sqlrs.planning.external_plans import DEFAULT_SOLVER_SECONDS, external_plan
 from sqlrs.planning.inclusion_exclusion import Planner, Sum
 from sqlrs.planning.key_joins import has_condition, joins_by_keys
 from sqlrs.planning.leading import leaders
+from sqlrs.planning.limits import limit
 from sqlrs.planning.passing import passed
-from sqlrs.planning.plan import HOW, Factorised, Leading, Plain, Pruned, ResidualPlan, table_names
+from sqlrs.planning.plan import (
+    HOW,
+    Factorised,
+    InWords,
+    Leading,
+    Plain,
+    Pruned,
+    ResidualPlan,
+    table_names,
+)
 from sqlrs.planning.problem import Problem
 from sqlrs.planning.prune import prune
 from sqlrs.planning.separate import reduced, separate
 from sqlrs.planning.symmetry import ordered
 from sqlrs.planning.table_statistics import Statistics
+from sqlrs.planning.words import in_words
 from sqlrs.query import closure
 from sqlrs.residuals.residual import Residual
 
 # Below this cost, about a hundredth of a second, there is nothing to gain from another plan.
 _QUICK = 200_000.0
+# Below this one, about a tenth of a second, there is none from words.
+_WORTH_PACKING = 2_000_000.0
 # Groups that lead serve several residuals, of which each plan bears a part.
 _SHARED = 2.0
 
@@ -54,11 +67,13 @@ def choose(
     solver_seconds: float = DEFAULT_SOLVER_SECONDS,
     in_turn: bool = False,
     quick: float | None = None,
+    words: bool = False,
 ) -> ResidualPlan:
     """The plan for a residual; ``how`` forces one. Statistics guide the choice, never the value.
 
     ``in_turn``: whoever runs it can run a second statement where the first one is not enough.
     ``quick``: up to this cost every group is counted as it stands, in few steps; None: as usual.
+    ``words``: the database sums numbers of 128 bits.
     Where a residual has external variables, its shape alone decides the plan.
     """
     if how not in HOW:
@@ -72,7 +87,10 @@ def choose(
     if in_turn and how == "auto" and _is_one_table_with_lookups(residual):
         return Plain(residual, reason="joined by keys: no join has more rows than one table")
     plan = _factorised_or_pruned(residual, statistics, how, quick or _QUICK)
-    return _leading(plan, statistics, quick or _QUICK) if in_turn and how == "auto" else plan
+    if not in_turn or how != "auto":
+        return plan
+    in_turns = _leading(plan, statistics, quick or _QUICK)
+    return _in_words(in_turns, statistics) if words else in_turns
 
 
 def _factorised_or_pruned(
@@ -117,6 +135,14 @@ def _leading(
     if found is None or found.cost > _SHARED * plan.cost:
         return plan
     return Leading(plan.residual, found, plan)
+
+
+def _in_words(plan: ResidualPlan, statistics: Statistics | None) -> ResidualPlan:
+    """Counts as digits of words, where all groups are counted and that is expected to cost less."""
+    if statistics is None or not isinstance(plan, Factorised) or plan.cost <= _WORTH_PACKING:
+        return plan
+    found = in_words(plan.total, limit(plan.residual, statistics), statistics)
+    return plan if found is None else InWords(plan.residual, found, plan)
 
 
 def _is_one_table_with_lookups(residual: Residual) -> bool:

@@ -13,6 +13,7 @@ from sqlrs.planning.leaves import Leaf, Picked, Ranked, RunningSum, weights_of
 from sqlrs.planning.problem import Above, Condition, Equal, Renamed
 from sqlrs.planning.prune import Pruning
 from sqlrs.planning.table_statistics import Statistics
+from sqlrs.planning.words import Words
 from sqlrs.query import Variable
 from sqlrs.records import dataclass
 from sqlrs.residuals.residual import Residual
@@ -144,6 +145,32 @@ class Leading:
         lines += [f"  {line}" for line in sum_lines(self.leaders.core)]
         lines += ["exact for these:", *(f"  {line}" for line in sum_lines(self.leaders.exact))]
         return [*lines, "if one of the others may be larger:", *self.otherwise.lines()]
+
+
+@dataclass(frozen=True)
+class InWords:
+    """Counts as digits of words, all groups of a word in one sum; another plan past a digit."""
+
+    residual: Residual
+    words: Words
+    otherwise: Factorised
+    name: str = "words"
+
+    @property
+    def steps(self) -> list[Grouping]:
+        """The steps of the corrections; those of the first term are words."""
+        others = replace(self.words.total, terms=self.words.others)
+        return table_steps([others])
+
+    @property
+    def cost(self) -> float:
+        """What the planner expects if every count has room in its digit."""
+        return self.words.cost
+
+    def lines(self) -> list[str]:
+        """The steps, and which variable's values are digits."""
+        *lines, reason = self.otherwise.lines()
+        return [*lines, f"the values of {self.words.packed} are digits of words", reason]
 
 
 @dataclass(frozen=True, repr=False)

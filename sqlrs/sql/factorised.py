@@ -270,7 +270,7 @@ class StatementBuilder:
         """The value of a problem for each value of its free variables."""
         free = sorted(total.problem.free)
         columns = column_names(free)
-        selects = [self._term(term, total.problem) for term in total.terms]
+        selects = [self.term(term, total.problem) for term in total.terms]
         if len(selects) == 1:
             return selects[0], columns
         rows = union_of(selects)
@@ -282,7 +282,8 @@ class StatementBuilder:
         )
         return grouped_by(select, (column(c, name) for c in columns.values())), columns
 
-    def _term(self, term: Term, problem: Problem) -> exp.Select:
+    def term(self, term: Term, problem: Problem) -> exp.Select:
+        """The count of one term for each value of the free variables, with its sign."""
         once = None
         if problem.output is not None:
             once = (problem.output | problem.free) & term.join.variables

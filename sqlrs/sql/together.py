@@ -13,7 +13,14 @@ from sqlglot import exp
 from sqlrs.dialects import dialect_named
 from sqlrs.planning.bags import Grouping
 from sqlrs.planning.leading import Leaders
-from sqlrs.planning.plan import Factorised, Leading, Pruned, ResidualPlan, table_names
+from sqlrs.planning.plan import (
+    Factorised,
+    InWords,
+    Leading,
+    Pruned,
+    ResidualPlan,
+    table_names,
+)
 from sqlrs.sql.factorised import StatementBuilder, Stored, step_name, stored
 from sqlrs.sql.leading_groups import groups_of, kept_as, leading_select
 from sqlrs.sql.write import statement_of
@@ -24,7 +31,7 @@ from sqlrs.trees.naming import RESULTS, free_name
 _MOST_COST = 2e8
 
 
-Stepped = Factorised | Pruned | Leading
+Stepped = Factorised | Pruned | Leading | InWords
 
 
 def batches(plans: Iterable[ResidualPlan]) -> Iterator[ResidualPlan | list[Stepped]]:

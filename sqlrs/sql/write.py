@@ -9,6 +9,7 @@ from sqlrs.planning.external_plans import Domain, Solved, Sweep
 from sqlrs.planning.plan import (
     ByKeptGroups,
     Factorised,
+    InWords,
     Leading,
     Plain,
     Pruned,
@@ -17,6 +18,7 @@ from sqlrs.planning.plan import (
 )
 from sqlrs.sql.external_variables import domain_statement, solver_rows, sweep_statement
 from sqlrs.sql.factorised import Kept, StatementBuilder, largest
+from sqlrs.sql.in_words import words_statement
 from sqlrs.sql.leading_groups import (
     first_of,
     groups_of,
@@ -32,7 +34,7 @@ def statement_of(
 ) -> exp.Select:
     """A statement that yields T_E as one integer, 0 where the join is empty; else solver's rows.
 
-    That of a plan by the groups that lead may yield NOT_ENOUGH.
+    That of a plan by the groups that lead, or in words, may yield NOT_ENOUGH.
 
     ``kept`` steps are there already; their names are among those ``taken``.
     """
@@ -49,6 +51,8 @@ def statement_of(
             return building.finished(largest(rows, bool(plan.residual.boundary)))
         case Pruned():
             return pruned_statement(plan.pruning, building)
+        case InWords():
+            return words_statement(plan.words, building)
         case Leading():
             return leading_statement(plan.leaders, building)
         case ByKeptGroups():

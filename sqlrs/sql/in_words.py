@@ -1,0 +1,280 @@
+"""Counts as digits of words -> one statement: the largest digit, or -1 where one has no room."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from sqlrs.planning.bags import Grouping, Join
+from sqlrs.planning.inclusion_exclusion import Term
+from sqlrs.planning.words import Words, packed_below
+from sqlrs.query import Variable
+from sqlrs.sql.factorised import StatementBuilder, condition_tree
+from sqlrs.sql.leading_groups import NOT_ENOUGH
+from sqlrs.sql.leaf_sources import leaf_source
+from sqlrs.trees.build import (
+    all_of,
+    ascending,
+    filtered_by,
+    grouped_by,
+    inner,
+    joined_with,
+    named,
+    number,
+    select_from,
+    table_named,
+    union_of,
+    with_columns,
+)
+from sqlrs.trees.identifiers import again, column
+from sqlrs.trees.naming import RESULTS, column_names, free_name
+from sqlrs.trees.predicates import Places
+from sqlrs.trees.totals import product
+
+_WIDE = exp.DataType(this=exp.DType.INT128)
+_BIGINT = exp.DataType.build("BIGINT")
+
+
+def words_statement(words: Words, building: StatementBuilder) -> exp.Select:
+    """The value of the residual, or NOT_ENOUGH where a count has no room in its digit."""
+    return _WordsWriter(words, building).select()
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Rows that are words or parts of them, not yet grouped; ``joined_on`` as they were joined."""
+
+    select: exp.Select
+    places: Places
+    word: exp.Expression
+    digits: exp.Expression
+    inputs: int
+
+    @property
+    def joined_on(self) -> list[exp.Expression]:
+        joins = self.select.args.get("joins") or ()
+        return [join.args["on"] for join in joins if join.args.get("on") is not None]
+
+
+class _WordsWriter:
+    def __init__(self, words: Words, building: StatementBuilder) -> None:
+        self.words = words
+        self.building = building
+        free = words.total.problem.free
+        self.columns = column_names(free)
+        self.others = sorted(free - {words.packed})
+        # No column of a step, no leaf and no other step is called like what is made here.
+        variables = [v for term in words.total.terms for v in term.join.variables]
+        below = [v for t in words.total.terms for s in t.join.steps for v in s.join.variables]
+        taken = {RESULTS, *column_names([*variables, *below]).values()}
+        self.word, self.digits = free_name("word", taken), free_name("digits", taken)
+        self.taken = {leaf.name.lower() for t in words.total.terms for leaf in t.join.leaves}
+        self.numbers = self._add("numbers", self._numbered())
+
+    def select(self) -> exp.Select:
+        """All rows in words, their sums, and the largest digit of these."""
+        first = self._rows(self.words.first)
+        rows = [
+            with_columns(
+                first.select,
+                named(first.word, self.word),
+                *(named(again(first.places[v]), self.columns[v]) for v in self.others),
+                named(first.digits, self.digits),
+            ),
+            *map(self._correction, self.words.others),
+        ]
+        alias = "in_words"
+        keys = [self.word, *(self.columns[v] for v in self.others)]
+        source = exp.Subquery(
+            this=rows[0] if len(rows) == 1 else union_of(rows),
+            alias=exp.TableAlias(this=exp.to_identifier(alias)),
+        )
+        sums = select_from(
+            source,
+            *(column(key, alias) for key in keys),
+            named(exp.Sum(this=column(self.digits, alias)), self.digits),
+        )
+        summed = self._add("words", grouped_by(sums, [column(key, alias) for key in keys]))
+        return self.building.finished(self._largest(self._halves(summed)))
+
+    def _add(self, name: str, tree: exp.Expression) -> str:
+        taken = {*self.taken, *self.building.reserved, *self.building.ctes}
+        return self.building.add(free_name(name, taken), tree)
+
+    def _numbered(self) -> exp.Select:
+        """The values of the packed variable, the word of each and its place in it as a factor.
+
+        What is counted in some place is counted once more above all places.
+        """
+        words = self.words
+        source, places, where, _ = leaf_source(words.leaf, words.leaf.name, self.building.once)
+        value = places[words.packed]
+        order = exp.Order(expressions=[ascending(again(value))])
+        place = exp.Sub(this=exp.Window(this=exp.RowNumber(), order=order), expression=number(1))
+        values = select_from(source, named(again(value), "value"), named(place, "place"))
+        values = grouped_by(filtered_by(values, where), [again(value)])
+        lane = exp.Mod(this=column("place", "placed"), expression=number(words.lanes))
+        factor = exp.Case(
+            this=lane,
+            ifs=[
+                exp.If(this=number(i), true=number(words.above + 2 ** (words.bits * i)))
+                for i in range(words.lanes)
+            ],
+        )
+        return select_from(
+            inner(values, "placed"),
+            column("value", "placed"),
+            named(
+                exp.IntDiv(this=column("place", "placed"), expression=number(words.lanes)), "word"
+            ),
+            named(exp.Cast(this=factor, to=_WIDE.copy()), "factor"),
+        )
+
+    def _rows(self, join: Join) -> _Rows:
+        """The rows of a join in words: of a step that is in words, or each with its place."""
+        below = packed_below(join, self.words.packed)
+        if below is None:
+            select, places, counts = self.building.joined(join)
+            found = exp.EQ(
+                this=again(places[self.words.packed]), expression=column("value", self.numbers)
+            )
+            joined_with(select, table_named(self.numbers), [found])
+            return _Rows(
+                select,
+                places,
+                column("word", self.numbers),
+                _times(column("factor", self.numbers), counts),
+                len(join.inputs) + 1,
+            )
+        step, rest = below
+        here = tuple(c for c in join.conditions if c.variables <= rest.variables)
+        name, own = self._step(step)
+        select, places, counts = self.building.joined(Join((rest,), here))
+        common = [v for v in sorted(own) if v in places]
+        equal = [exp.EQ(this=again(own[v]), expression=again(places[v])) for v in common]
+        joined_with(select, table_named(name), equal)
+        places = {**own, **places}
+        across = [condition_tree(c, places) for c in join.conditions if c not in here]
+        if across:
+            before = select.args.get("where")
+            filtered_by(select, [*([before.this] if before else []), *across])
+        digits = _times(column(self.digits, name), counts)
+        return _Rows(select, places, column(self.word, name), digits, 2)
+
+    def _step(self, step: Grouping) -> tuple[str, Places]:
+        """The groups of a step in words, under a name, and the columns of its other variables."""
+        rows = self._rows(step.join)
+        keep = sorted(step.keep - {self.words.packed})
+        columns = column_names(keep)
+        digits = self.building.dialect.summed(
+            [rows.digits], rows.digits, rows.joined_on, rows.inputs
+        )
+        select = with_columns(
+            rows.select,
+            named(rows.word, self.word),
+            *(named(again(rows.places[v]), columns[v]) for v in keep),
+            named(digits, self.digits),
+        )
+        grouped_by(select, [again(rows.word), *(again(rows.places[v]) for v in keep)])
+        name = self._add("step_in_words", select)
+        return name, {v: column(columns[v], name) for v in keep}
+
+    def _correction(self, term: Term) -> exp.Select:
+        """The groups of a correction, each in its place of a word."""
+        alias = "corrected"
+        rows = self.building.term(term, self.words.total.problem)
+        select = select_from(
+            inner(rows, alias),
+            named(column("word", self.numbers), self.word),
+            *(column(self.columns[v], alias) for v in self.others),
+            named(_times(column("factor", self.numbers), [column(RESULTS, alias)]), self.digits),
+        )
+        value = column(self.columns[self.words.packed], alias)
+        same = exp.EQ(this=value, expression=column("value", self.numbers))
+        return joined_with(select, table_named(self.numbers), [same])
+
+    def _halves(self, summed: str) -> exp.Select:
+        """Both halves of each word and what is above them, without the digit of equal values."""
+        words = self.words
+        digits: exp.Expression = column(self.digits, summed)
+        select = select_from(table_named(summed))
+        if words.apart is not None:
+            digits = self._of_others(select, summed, words.apart)
+        for name, low, high in (
+            ("low", 0, words.half),
+            ("high", words.half, words.lanes),
+            ("above", words.lanes, None),
+        ):
+            part: exp.Expression = exp.paren(digits.copy())
+            if low:
+                part = exp.BitwiseRightShift(this=part, expression=number(words.bits * low))
+            if high is not None:
+                mask = number(2 ** (words.bits * (high - low)) - 1)
+                part = exp.BitwiseAnd(this=exp.paren(part), expression=mask)
+            with_columns(select, named(exp.Cast(this=part, to=_BIGINT.copy()), name))
+        return select
+
+    def _of_others(self, select: exp.Select, summed: str, apart: Variable) -> exp.Expression:
+        """The words without the digit whose value is that of the variable it differs from."""
+        own, digits = "of_its_own", column(self.digits, summed)
+        is_own = [
+            exp.EQ(this=column(self.columns[apart], summed), expression=column("value", own)),
+            exp.EQ(this=column(self.word, summed), expression=column("word", own)),
+        ]
+        source = table_named(self.numbers, alias=own)
+        select.append("joins", exp.Join(this=source, side="LEFT", on=all_of(is_own)))
+        lowest = exp.Sub(this=column("factor", own), expression=number(self.words.above))
+        digit = exp.Mod(
+            this=exp.paren(exp.IntDiv(this=again(digits), expression=exp.paren(lowest))),
+            expression=number(2**self.words.bits),
+        )
+        gone = exp.Mul(this=exp.paren(digit), expression=column("factor", own))
+        left = exp.Sub(this=again(digits), expression=gone)
+        known = exp.Not(this=exp.Is(this=column("factor", own), expression=exp.Null()))
+        return exp.Case(ifs=[exp.If(this=known, true=left)], default=digits)
+
+    def _largest(self, halves: exp.Select) -> exp.Select:
+        """The largest digit, if the digits of each word add up to what is above them."""
+        words, alias = self.words, "halves"
+        lanes = [("low", i) for i in range(words.half)]
+        lanes += [("high", i) for i in range(words.lanes - words.half)]
+        found = [
+            exp.paren(
+                exp.BitwiseAnd(
+                    this=exp.paren(
+                        exp.BitwiseRightShift(
+                            this=column(half, alias), expression=number(words.bits * i)
+                        )
+                    ),
+                    expression=number(2**words.bits - 1),
+                )
+            )
+            for half, i in lanes
+        ]
+        total: exp.Expression = found[0].copy()
+        for digit in found[1:]:
+            total = exp.Add(this=total, expression=digit.copy())
+        inside = select_from(
+            inner(halves, alias),
+            # No digit is NULL, and the tree's own node would ask for each whether it is.
+            named(exp.Anonymous(this="greatest", expressions=found), "largest"),
+            named(exp.NEQ(this=total, expression=column("above", alias)), "has_no_room"),
+        )
+        none = exp.EQ(
+            this=exp.Count(
+                this=exp.Case(ifs=[exp.If(this=column("has_no_room", "each"), true=number(1))])
+            ),
+            expression=number(0),
+        )
+        most = exp.Coalesce(this=exp.Max(this=column("largest", "each")), expressions=[number(0)])
+        value = exp.Case(ifs=[exp.If(this=none, true=most)], default=number(NOT_ENOUGH))
+        return select_from(inner(inside, "each"), named(value, RESULTS))
+
+
+def _times(value: exp.Expression, counts: Sequence[exp.Expression]) -> exp.Expression:
+    """The value as often as all counts say, in 128 bits."""
+    if not counts:
+        return value
+    return exp.Mul(this=value, expression=exp.Cast(this=product(counts), to=_WIDE.copy()))
