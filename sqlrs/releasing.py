@@ -19,6 +19,7 @@ from sqlrs.compiler.bars import with_error_bars
 from sqlrs.compiler.statement import CutStatement
 from sqlrs.engines.base import Row, Snapshot
 from sqlrs.engines.far_days import far_days
+from sqlrs.engines.read_off import read_off
 from sqlrs.engines.released import (
     Layout,
     ReleasedDatabase,
@@ -99,6 +100,8 @@ class AfterRelease:
         rows = [*map(shown_as, self.aggregations, relations), *self.public]
         with closing(self.database) as database:
             if {one.name: one.columns for one in rows} == database.layout.columns:
+                if (shown := read_off(self.statement, rows)) is not None:
+                    return Result(self.columns, shown)
                 database.fill(rows)
                 return database.run(self.statement)
         # Numbers that were recorded when the domains had values of other types.

@@ -73,7 +73,7 @@ def units_near_each_other(source: Source, grid: Sequence[int], dialect: str) -> 
     sized = _sized(owned, owned.rows(), [RESULTS], grid)
     size, net = column(_SIZE, "sized"), column(RESULTS, "sized")
     about = exp.Cast(
-        this=exp.Greatest(this=size.copy(), expressions=[number(1)]),
+        this=exp.Greatest(this=size.copy(), expressions=[number(1)], ignore_nulls=True),
         to=exp.DataType.build("DOUBLE"),
     )
     near = exp.Ceil(
@@ -108,6 +108,9 @@ def _numbers(owned: RowsByOwner, rows: exp.Expression) -> exp.Select:
     value: exp.Expression = column(RESULTS, "owned")
     if not owned.one_row_each:
         value = exp.Sum(this=value)
+    if not owned.counted:
+        # A sum over no rows at all, which others are multiplied by, is NULL.
+        value = exp.Coalesce(this=value, expressions=[number(0)])
     units = filtered_by(
         select_from(inner(cast(exp.Query, rows), "owned"), named(value, RESULTS)), [_owned("owned")]
     )

@@ -13,6 +13,7 @@ import sqlglot
 from sqlglot import exp
 
 from sqlrs.engines import released
+from sqlrs.engines.read_off import read_off
 from sqlrs.engines.released import (
     Layout,
     ReleasedDatabase,
@@ -220,3 +221,53 @@ def test_the_next_user_of_a_database_finds_nothing(monkeypatch: pytest.MonkeyPat
     third = ReleasedDatabase(Layout.of([other]))
     assert handed[-1] is not handed[-2]
     third.close()
+
+
+NUMBERS = ReleasedRelation(
+    "released_0",
+    (("a0", "BIGINT"), ("a1", "HUGEINT"), ("a2", "DECIMAL(38, 2)"), ("a2_low", "DECIMAL(38, 2)")),
+    ((-(2**63) + 1, 10**38 - 1, Decimal("12.30"), Decimal("-0.05")),),
+)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT released_0.a0 FROM released_0",
+        'SELECT released_0.a2 AS "sum", released_0.a2_low, released_0.a0 FROM released_0',
+        "SELECT released_0.a1 AS a0, released_0.a0 AS a1 FROM released_0",
+    ],
+)
+def test_numbers_are_read_off_as_duckdb_shows_them(sql: str) -> None:
+    rows = read_off(query(sql), [NUMBERS])
+    shown = afterwards(query(sql), [NUMBERS]).rows
+    assert rows == shown
+    assert rows is not None and repr(rows) == repr(shown)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT DISTINCT released_0.a0 FROM released_0",
+        "SELECT released_0.a0 FROM released_0 WHERE released_0.a0 > 0",
+        "SELECT released_0.a0 FROM released_0 LIMIT 0",
+        "SELECT released_0.a0 FROM released_0 AS released_1",
+        "SELECT released_0.a0 FROM released_0, released_0 AS b",
+        "SELECT released_0.a0 FROM released_0 HAVING released_0.a0 > 0",
+        "SELECT released_0.a0 + 1 FROM released_0",
+        "SELECT max(released_0.a0) FROM released_0",
+        "SELECT released_0.* FROM released_0",
+        "SELECT released_0.k0 FROM released_0",
+        "SELECT released_0.a0 FROM released_0 UNION ALL SELECT released_0.a0 FROM released_0",
+        "WITH released_0 AS (SELECT 1 AS a0) SELECT released_0.a0 FROM released_0",
+        "SELECT released_0.a0 FROM main.released_0",
+    ],
+)
+def test_whatever_else_is_asked_needs_the_database(sql: str) -> None:
+    assert read_off(query(sql), [NUMBERS]) is None
+
+
+def test_several_rows_or_relations_need_the_database() -> None:
+    sql = query("SELECT released_0.a0 FROM released_0")
+    assert read_off(sql, [WARDS]) is None
+    assert read_off(sql, [NUMBERS, NUMBERS]) is None
