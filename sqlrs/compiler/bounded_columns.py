@@ -310,9 +310,13 @@ def _double_steps(
 
 
 def _clamped(value: exp.Expr, low: exp.Expr, high: exp.Expr) -> exp.Case:
-    """NULL stays NULL; NaN is above the high end."""
-    above = exp.If(this=exp.GTE(this=value.copy(), expression=high), true=high.copy())
-    below = exp.If(this=exp.LTE(this=value.copy(), expression=low), true=low.copy())
+    """NULL stays NULL; NaN is above the high end.
+
+    An end itself is left as it is: an engine that knows a column to lie between the ends, as its
+    bounds mostly say, has nothing to compare then.
+    """
+    above = exp.If(this=exp.GT(this=value.copy(), expression=high), true=high.copy())
+    below = exp.If(this=exp.LT(this=value.copy(), expression=low), true=low.copy())
     return exp.Case(ifs=[above, below], default=value.copy())
 
 

@@ -46,6 +46,8 @@ class Dialect:
     """Whether a common table expression can be told to be evaluated once, as it stands."""
     looks_up_in_lists: ClassVar[bool] = False
     """Whether a text that is cast to a list is one value, in which an element is soon found."""
+    guesses_places: ClassVar[bool] = False
+    """Whether it has log2, by which numbers of nearly the same size are soon put together."""
     symbols: ClassVar[frozenset[str]] = frozenset()
     """Operators that only this database has."""
     try_cast: ClassVar[bool] = True

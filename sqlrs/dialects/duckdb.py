@@ -23,6 +23,7 @@ class DuckDB(Dialect):
     symbols = frozenset({"==", "//"})
     nulls_equal_in_rows = True
     looks_up_in_lists = True
+    guesses_places = True
     runs_above = True
     sums_words = True
     keeps_settings = True

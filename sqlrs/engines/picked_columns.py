@@ -1,4 +1,4 @@
-"""What stands above released numbers where it only picks whole numbers of one relation: no engine.
+"""What stands above released numbers where it only picks columns of one relation: no engine.
 
 A count alone, or counts and sums of a few groups, need no DuckDB to be shown: the columns of the
 relation are the answer's, in its order. All else runs in the DuckDB of ``released``.
@@ -6,6 +6,7 @@ relation are the answer's, in its order. All else runs in the DuckDB of ``releas
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from sqlglot import exp
@@ -14,8 +15,8 @@ from sqlrs.engines.base import Row
 from sqlrs.engines.released import Layout, ReleasedRelation, Result, refuse_too_many
 from sqlrs.records import dataclass
 
-# Those whose values DuckDB gives back as they were.
-_WHOLE = frozenset({"BIGINT", "HUGEINT"})
+# Those whose values DuckDB gives back as they were; a DECIMAL has its digits already.
+_EXACT = re.compile(r"BIGINT|HUGEINT|DECIMAL\(\d+, ?\d+\)")
 _PARTS = frozenset({"expressions", "from_"})
 
 
@@ -50,18 +51,19 @@ class PickedColumns:
 
     @classmethod
     def of(cls, statement: exp.Query, layout: Layout) -> PickedColumns | None:
-        """Those of a statement; None where it does more, or picks other values than whole ones."""
+        """Those of a statement; None where it does more, or picks other values than exact ones."""
         if not only_picks(statement):
             return None
         name = statement.args["from_"].this.name
         held = layout.columns.get(name, ())
         kinds = dict(held)
         names = [one.this.name for one in statement.selects]
-        if not all(kinds.get(one) in _WHOLE for one in names):
+        if not all(_EXACT.fullmatch(kinds.get(one, "")) for one in names):
             return None
         places = tuple([one for one, _ in held].index(own) for own in names)
         columns = tuple(
-            (one.alias, kinds[own]) for one, own in zip(statement.selects, names, strict=True)
+            (one.alias, kinds[own].replace(" ", ""))
+            for one, own in zip(statement.selects, names, strict=True)
         )
         return cls(layout, name, columns, places)
 

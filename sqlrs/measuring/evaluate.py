@@ -21,7 +21,7 @@ from sqlrs.planning.plan import ByKeptGroups, InWords, Leading, ResidualPlan, ta
 from sqlrs.planning.problem import Problem
 from sqlrs.planning.table_statistics import Statistics
 from sqlrs.planning.total_lookups import Inclusion, without_total_lookups
-from sqlrs.query import Query
+from sqlrs.query import Query, Variable
 from sqlrs.records import dataclass
 from sqlrs.residuals.residual import Members, Residual, Residuals
 from sqlrs.sql.leading_groups import NOT_ENOUGH
@@ -102,12 +102,15 @@ class Evaluator:
             several = len(batch) if isinstance(batch, list) else 1
             yield Batch(tuple(islice(own, several)), partial(self._values, batch))
 
-    def reduced(self, residual: Residual) -> Residual:
-        """A residual with the same value, without the lookups that are known to change no count."""
+    def reduced(self, residual: Residual, keys: frozenset[Variable] = frozenset()) -> Residual:
+        """A residual with the same value, without the lookups that are known to change no count.
+
+        ``keys``: the value is wanted for each value of these.
+        """
         fixed = rows_for_good(self.snapshot)
         if fixed is None or self.how != "auto" or self.statistics is None:
             return residual
-        found: dict[str, Residual] = self.kept.of((fixed, residual), dict, detail="reduced")
+        found: dict[str, Residual] = self.kept.of((fixed, residual), dict, detail=("reduced", keys))
         if "for good" in found:
             return found["for good"]
         unknown: list[Inclusion] = []
@@ -118,10 +121,10 @@ class Evaluator:
                 unknown.append(inclusion)
             return bool(known)
 
-        smaller = without_total_lookups(residual, holds)
+        smaller = without_total_lookups(residual, holds, keys)
         if unknown:
             # What would be asked next, if these hold, is wished for at the same time.
-            without_total_lookups(residual, lambda one: holds(one) or one in unknown)
+            without_total_lookups(residual, lambda one: holds(one) or one in unknown, keys)
         # What is written for it is found by the very same object.
         if found.setdefault("now", smaller).members != smaller.members:
             found["now"] = smaller
@@ -131,7 +134,7 @@ class Evaluator:
 
     def _values(self, batch: ResidualPlan | list[Stepped]) -> list[int]:
         if isinstance(batch, list):
-            statement = self._kept(tuple(batch), lambda: together(batch, self.dialect), "together")
+            statement = self.once(tuple(batch), lambda: together(batch, self.dialect), "together")
             found = integers(self.snapshot.rows(statement))
             return [self._settled(plan, n) for plan, n in zip(batch, found, strict=True)]
         return [self._value(batch)]
@@ -150,7 +153,7 @@ class Evaluator:
                 words=dialect_named(self.dialect).sums_words,
             )
 
-        plan = self._kept((residual,), chosen, ("plan", self.how, self.solver_seconds))
+        plan = self.once((residual,), chosen, ("plan", self.how, self.solver_seconds))
         return self._by_kept_groups(plan)
 
     def _by_kept_groups(self, plan: ResidualPlan) -> ResidualPlan:
@@ -179,9 +182,9 @@ class Evaluator:
 
     def kept_choices(self, residuals: Residuals) -> set[Members]:
         """The residuals that were enough last time, where the rows are the same; may be changed."""
-        return self._kept((residuals,), set[Members], "enough")
+        return self.once((residuals,), set[Members], "enough")
 
-    def _kept(self, about: tuple[object, ...], make: Callable[[], Made], what: Hashable) -> Made:
+    def once(self, about: tuple[object, ...], make: Callable[[], Made], what: Hashable) -> Made:
         """What is made once for the same rows, if they are known to be the same."""
         fixed = rows_for_good(self.snapshot)
         return make() if fixed is None else self.kept.of((fixed, *about), make, detail=what)
@@ -192,7 +195,7 @@ class Evaluator:
             return self._value(plan.otherwise)
         if isinstance(plan, ByKeptGroups) and value < plan.groups.least:
             # They will not be enough on these rows again.
-            self._kept((plan.otherwise,), list[ResidualPlan], "tried").append(plan.otherwise)
+            self.once((plan.otherwise,), list[ResidualPlan], "tried").append(plan.otherwise)
             return self._value(plan.otherwise)
         return value
 
@@ -204,7 +207,7 @@ class Evaluator:
         return self._settled(plan, self.snapshot.scalar(self._statement(plan)))
 
     def _statement(self, plan: ResidualPlan) -> exp.Select:
-        return self._kept((plan,), lambda: statement_of(plan, self.dialect), "statement")
+        return self.once((plan,), lambda: statement_of(plan, self.dialect), "statement")
 
 
 def _is_particular(plan: ResidualPlan) -> bool:

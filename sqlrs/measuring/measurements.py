@@ -182,7 +182,7 @@ class Measurements:
         grid: Sequence[int],
     ) -> Contributions:
         """What the units contribute to each group, by how much that is in all; one statement."""
-        from sqlrs.measuring.contributions import contributions, owned_term
+        from sqlrs.measuring.contributions import contributions, planned_term
 
         with self.source.snapshot() as snapshot:
             if isinstance(parts, PerUnit):
@@ -191,10 +191,9 @@ class Measurements:
             for position, (signed, residuals) in enumerate(parts, 1):
                 if residuals.query != signed.query:
                     raise ValueError("these are the residuals of another query")
-                whole = residuals.of(residuals.query.everything)
-                self._hear(position, len(parts), whole)
-                statistics = self._evaluator_on(snapshot, residuals, alone=True).statistics
-                terms.append(owned_term(signed, whole, statistics, self.plan))
+                self._hear(position, len(parts), residuals.of(residuals.query.everything))
+                evaluator = self._evaluator_on(snapshot, residuals, alone=True)
+                terms.append(planned_term(signed, residuals, evaluator))
             return contributions(snapshot, terms, domains, grid, self.source.dialect, self.kept)
 
     def owned_results(self, signed: Signed, residuals: Residuals, most: int) -> OwnedResults:

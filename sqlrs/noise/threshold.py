@@ -7,9 +7,12 @@ Privacy and the sampler: docs/proofs/clipping.md.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from fractions import Fraction
+from functools import lru_cache
+from itertools import accumulate
 from math import isqrt
 
 from sqlrs.noise.directed import beyond, directed
@@ -50,13 +53,22 @@ def enclosed_weights(
     # Far below the digits that the sum of all weights, at least that of the prior, is known to.
     unseen = 2 * digits + -(-half_powers // 2) * len(str(max(thresholds)))
     known = {key: _power(one - least, digits, unseen) for key, one in different.items()}
-    below, above = [], []
-    for threshold, penalty in zip(thresholds, penalties, strict=True):
-        least_power, most_power = _half_power(threshold, half_powers, digits)
-        low, high = known[id(penalty)]
-        below.append(down.divide(low, most_power))
-        above.append(up.divide(high, least_power))
+    priors = _priors(tuple(thresholds), half_powers, digits)
+    powers = [known[id(penalty)] for penalty in penalties]
+    below = [down.multiply(low, least) for (low, _), (least, _) in zip(powers, priors, strict=True)]
+    above = [up.multiply(high, most) for (_, high), (_, most) in zip(powers, priors, strict=True)]
     return below, above
+
+
+@lru_cache(maxsize=64)
+def _priors(
+    thresholds: tuple[int, ...], half_powers: int, digits: int
+) -> tuple[tuple[Decimal, Decimal], ...]:
+    """Bounds of t**(-half_powers / 2) of each threshold; grids are public and few."""
+    down, up = directed(digits, ROUND_FLOOR), directed(digits, ROUND_CEILING)
+    one = Decimal(1)
+    powers = (_half_power(threshold, half_powers, digits) for threshold in thresholds)
+    return tuple((down.divide(one, most), up.divide(one, least)) for least, most in powers)
 
 
 def _half_power(threshold: int, half_powers: int, digits: int) -> tuple[Decimal, Decimal]:
@@ -100,24 +112,11 @@ def _decided(
     """
     low, high = enclosed_weights(thresholds, penalties, digits)
     down, up = directed(digits, ROUND_FLOOR), directed(digits, ROUND_CEILING)
-    all_low, all_high = _sum(low, down), _sum(high, up)
+    low, high = list(accumulate(low, down.add)), list(accumulate(high, up.add))
     parts = Decimal(1 << length)
-    start = down.divide(down.multiply(Decimal(uniform), all_low), parts)
-    end = up.divide(up.multiply(Decimal(uniform + 1), all_high), parts)
-    before_high = upto_low = Decimal(0)
+    start = down.divide(down.multiply(Decimal(uniform), low[-1]), parts)
+    end = up.divide(up.multiply(Decimal(uniform + 1), high[-1]), parts)
     last = len(low) - 1
-    for place in range(last):
-        upto_low = down.add(upto_low, low[place])
-        if end <= upto_low:
-            return place
-        before_high = up.add(before_high, high[place])
-        if start < before_high:
-            return None
-    return last
-
-
-def _sum(values: Sequence[Decimal], context: Context) -> Decimal:
-    total = Decimal(0)
-    for value in values:
-        total = context.add(total, value)
-    return total
+    # The first place that the number is surely not behind, and the first it may not be behind.
+    surely, perhaps = bisect_left(low, end, hi=last), bisect_right(high, start, hi=last)
+    return surely if surely <= perhaps else None

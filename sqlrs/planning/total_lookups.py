@@ -36,22 +36,33 @@ class Inclusion:
         return self.table.identity, self.other.identity, self.columns, self.filled
 
 
-def without_total_lookups(residual: Residual, holds: Callable[[Inclusion], bool]) -> Residual:
-    """The residual without the lookups that change no count, where ``holds`` says what is so."""
+def without_total_lookups(
+    residual: Residual,
+    holds: Callable[[Inclusion], bool],
+    keys: frozenset[Variable] = frozenset(),
+) -> Residual:
+    """The residual without the lookups that change no count, where ``holds`` says what is so.
+
+    ``keys``: results are counted for each value of these too.
+    """
     found = residual
-    while (smaller := _smaller(found, holds)) is not None:
+    while (smaller := _smaller(found, holds, keys)) is not None:
         found = smaller
     return found
 
 
-def _smaller(residual: Residual, holds: Callable[[Inclusion], bool]) -> Residual | None:
+def _smaller(
+    residual: Residual, holds: Callable[[Inclusion], bool], keys: frozenset[Variable]
+) -> Residual | None:
     for i in sorted(residual.members):
-        if any(map(holds, inclusions(residual, i))):
+        if any(map(holds, inclusions(residual, i, keys))):
             return replace(residual, members=residual.members - {i})
     return None
 
 
-def inclusions(residual: Residual, i: int) -> Iterator[Inclusion]:
+def inclusions(
+    residual: Residual, i: int, keys: frozenset[Variable] = frozenset()
+) -> Iterator[Inclusion]:
     """What would make one atom a lookup that changes no count; any one of these is enough."""
     query = residual.query
     atom = query.atoms[i]
@@ -61,7 +72,7 @@ def inclusions(residual: Residual, i: int) -> Iterator[Inclusion]:
     if (
         residual.external
         or not _is_plain(atom)
-        or not own.isdisjoint(_needed(residual))
+        or not own.isdisjoint(_needed(residual) | keys)
         or not any(key and key <= shared for key in atom.keys)
     ):
         return

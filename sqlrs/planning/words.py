@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 from sqlrs.planning.bags import Grouping, Input, Join
@@ -33,6 +33,7 @@ from sqlrs.planning.leaves import Leaf, TableRows
 from sqlrs.planning.structure import numbered
 from sqlrs.planning.table_statistics import Statistics
 from sqlrs.query import Inequality, Variable
+from sqlrs.records import dataclass
 from sqlrs.values import behave_alike
 
 # A word has two halves, each of which is read as a number of 64 bits.

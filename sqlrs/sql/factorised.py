@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import field
+from typing import cast
 
 from sqlglot import exp
 
@@ -74,6 +75,10 @@ class StatementBuilder:
         unique = free_name(name[:_LONGEST_NAME], {*self.reserved, *self.ctes})
         self.ctes[unique] = tree
         return unique
+
+    def read_once(self, name: str) -> exp.Subquery:
+        """A result that is read once: in its place, no longer a step that is stored first."""
+        return inner(cast(exp.Query, self.ctes.pop(name)), name)
 
     def once(self, form: Hashable, name: str, make: Callable[[], exp.Select]) -> str:
         """The name of a result that is made at its first use and found by its form later."""

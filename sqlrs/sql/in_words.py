@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from sqlglot import exp
 
@@ -11,6 +10,7 @@ from sqlrs.planning.bags import Grouping, Join
 from sqlrs.planning.inclusion_exclusion import Term
 from sqlrs.planning.words import Words, packed_below
 from sqlrs.query import Variable
+from sqlrs.records import dataclass
 from sqlrs.sql.factorised import StatementBuilder, condition_tree
 from sqlrs.sql.leading_groups import NOT_ENOUGH
 from sqlrs.sql.leaf_sources import leaf_source

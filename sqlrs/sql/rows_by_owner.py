@@ -115,7 +115,8 @@ class RowsByOwner:
             rows = locator.once(rows, columns, columns)
         owner, value = term.owner, column(RESULTS, rows)
         unit = column(names[owner], rows) if isinstance(owner, Variable) else typed_literal(owner)
-        return self._named(rows, unit, ordinals, _times(value, term.signed.coefficient))
+        number = _times(value, term.signed.coefficient)
+        return self._named(building, rows, unit, ordinals, number)
 
     def _of_statement(self, source: PerUnit) -> exp.Select:
         """The numbers of SQL by unit; they are added up before the keys are located."""
@@ -135,13 +136,21 @@ class RowsByOwner:
             locator = Locator(building, places, self.domains, self.ordinals, self._numbered)
             columns.append(RESULTS)
             rows = locator.once(locator.located(rows, columns), columns, columns)
-        return self._named(rows, column(OWNER, rows), self.ordinals, column(RESULTS, rows))
+        value = column(RESULTS, rows)
+        return self._named(building, rows, column(OWNER, rows), self.ordinals, value)
 
     def _named(
-        self, rows: str, owner: exp.Expression, ordinals: Sequence[str], value: exp.Expression
+        self,
+        building: StatementBuilder,
+        rows: str,
+        owner: exp.Expression,
+        ordinals: Sequence[str],
+        value: exp.Expression,
     ) -> exp.Select:
+        # What is only read through need not be stored first.
+        source = table_named(rows) if self.domains else building.read_once(rows)
         return select_from(
-            table_named(rows),
+            source,
             named(owner, OWNER),
             *(named(column(o, rows), to) for o, to in zip(ordinals, self.ordinals, strict=True)),
             named(value, RESULTS),

@@ -19,7 +19,11 @@ from sqlrs.measuring.measurements import Measurements
 from sqlrs.query import Atom, Constant, Query, Variable, Weight
 from sqlrs.residuals.residual import Residuals
 from sqlrs.sensitivity.clipping import fine_grid
-from sqlrs.sql.by_place import contributions_by_place, units_by_number
+from sqlrs.sql.by_place import (
+    contributions_by_place,
+    units_by_number,
+    units_near_each_other,
+)
 from sqlrs.trees.kept import Kept
 from tests.planning.adapters import Direct
 from tests.planning.owned_cases import OwnedCase, random_measure, seen
@@ -282,3 +286,42 @@ def test_no_id_leaves_the_database() -> None:
     few = units_by_number([term], 9, "duckdb")
     assert few is not None
     assert [one.alias_or_name for one in few.expressions] == ["results", "units"]
+
+
+def test_sizes_that_only_seem_to_be_alike_are_told_apart(on_duckdb: Direct) -> None:
+    """A threshold between sizes of one logarithm: the database places them one by one."""
+    on_duckdb.fill(VISIT, [(1, "a", 1000), (2, "a", 1010), (3, "a", 1010), (4, "a", 3)])
+    costs = (owned(heavy(atom(VISIT, "p"))),)
+    for grid, units in (
+        ((3, 1009, 1010), (1, 1, 2, 0)),
+        ((2, 1005), (0, 2, 2)),
+        ((1009, 2**70), (2, 2, 0)),
+        ((999,), (1, 3)),
+    ):
+        assert measured(on_duckdb, costs, (), grid).units == units
+    # Where nothing lies between them, they are placed together, and nothing else is asked.
+    near = units_near_each_other(
+        [
+            owned_term(
+                costs[0], Residuals(costs[0].query).of(costs[0].query.everything), None, "auto"
+            )
+        ],
+        (2, 2000),
+        "duckdb",
+    )
+    assert near is not None and len(on_duckdb.rows(near)) == 2
+
+
+@settings(max_examples=examples(60))
+@given(seeds, grids)
+def test_places_are_found_in_the_list_as_well(
+    on_duckdb: Direct, seed: int, grid: tuple[int, ...]
+) -> None:
+    case = random_measure(random.Random(seed))
+    case.fill(on_duckdb)
+    with (
+        patch("sqlrs.measuring.contributions._FEW", 0),
+        patch("sqlrs.measuring.contributions.units_near_each_other", lambda *_: None),
+    ):
+        found = measured(on_duckdb, case.terms, case.domains, grid)
+    assert seen(found) == seen(case.contributions(grid))

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from sqlglot import exp
 
 from sqlrs.dialects import dialect_named
+from sqlrs.measures import Signed
 from sqlrs.measuring import sampling as reading
 from sqlrs.measuring.evaluate import Evaluator
 from sqlrs.measuring.measure import measure
@@ -38,6 +39,7 @@ from sqlrs.sql.repetitions import unmatched
 from sqlrs.sql.write import statement_of
 from sqlrs.trees.kept import Kept
 from tests.planning.adapters import Direct
+from tests.planning.owned_cases import OwnedCase, random_measure, seen
 from tests.planning.strategies import TABLES, Case, cases, queries, rows_of
 from tests.support.builders import atom, query, table
 from tests.support.examples import examples
@@ -349,3 +351,54 @@ def test_values_of_whole_tables_are_told_apart() -> None:
     filtered = replace(LINES.query.atoms[0], filters=(below("number", 5),))
     thinned = replace(LINES.query, atoms=(filtered, *LINES.query.atoms[1:]))
     assert of_whole_tables(replace(by_customer, query=thinned)) is None
+
+
+@settings(max_examples=examples(60))
+@given(st.integers(0, 2**32), st.booleans())
+def test_what_units_contribute_is_the_same_without_lookups(
+    on_duckdb: Direct, seed: int, whole: bool
+) -> None:
+    """``whole``: every reference finds its row, so that lookups are left out."""
+    case = random_measure(random.Random(seed))
+    case.fill(on_duckdb)
+    grid = (1, 2, 4, 7)
+    lasting = Lasting(on_duckdb, {})
+    if whole:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(reading.SampledTables, "worth", lambda *_: True)
+            _contributes_as_defined(case, lasting, grid)
+    else:
+        # The first release wishes, the second looks, the third knows.
+        for _ in range(3):
+            _contributes_as_defined(case, lasting, grid)
+
+
+def _contributes_as_defined(case: OwnedCase, lasting: Lasting, grid: tuple[int, ...]) -> None:
+    parts = [(one, Residuals(one.query)) for one in case.terms]
+    found = Measurements(lasting).contributions(parts, case.domains, grid)
+    assert seen(found) == seen(case.contributions(grid))
+
+
+def owned_visits(owner: str) -> tuple[Signed, Residuals]:
+    found = query(atom(VISIT, "p", "t"), atom(PERSON, "p", "c"))
+    known = {v.name: v for v in found.variables(found.everything)}
+    return Signed(1, found, (), (known[owner],)), Residuals(found)
+
+
+def test_visits_of_persons_are_counted_without_persons(on_duckdb: Direct) -> None:
+    """An owner in the table that is looked up keeps it, and so does a visit without a person."""
+    on_duckdb.fill(PERSON, [(1, 5), (2, 5), (3, None)])
+    for visits, owner, left_out in (
+        ([(1, 0), (1, 1), (2, 0), (None, 3)], "p", True),
+        ([(1, 0), (1, 1), (2, 0), (9, 3)], "p", False),
+        ([(1, 0), (1, 1), (2, 0), (None, 3)], "c", False),
+    ):
+        on_duckdb.fill(VISIT, visits)
+        lasting, kept = Lasting(on_duckdb, {}), Kept()
+        part = owned_visits(owner)
+        for _ in range(3):
+            lasting.read.clear()
+            found = Measurements(lasting, kept=kept).contributions([part], (), (1, 2, 4))
+            assert found.totals == {(): ((1, 2, 0, 0) if owner == "p" else (0, 0, 3, 0))}
+        tables = {t.name for one in lasting.read for t in one.find_all(exp.Table)}
+        assert ("person" not in tables) == left_out
