@@ -15,7 +15,6 @@ from sqlrs.noise.law import require_exact
 from sqlrs.noise.randomness import RandomBits
 from sqlrs.sensitivity.exponential import exp_negative_lower, exp_negative_upper
 
-
 _FAR = Fraction(4096)
 
 
