@@ -353,7 +353,9 @@ def test_of_another_snapshot_nothing_is_believed_or_learned(on_duckdb: Direct) -
     sampled._release = object()
     assert sampled.holds(other, inclusion) is None
     # Of rows that may change nothing is ever worth a look for later.
-    assert not any(sampled.worth(read, "what", exp.select("1")) for _ in range(3))
+    for _ in range(2):
+        assert not sampled.worth(read, "what", exp.select("1"))
+        sampled._release = object()
 
 
 def test_values_of_whole_tables_are_told_apart() -> None:
