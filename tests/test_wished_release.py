@@ -24,6 +24,7 @@ from sqlrs.errors import (
 )
 from sqlrs.ledger import Charge, MemoryLedger
 from sqlrs.noise import laplace
+from sqlrs.sensitivity.exponential import exp_negative_upper
 
 JOIN = "SELECT count(*) FROM edge a JOIN edge b ON a.dst = b.src"
 ROWS = "SELECT count(*) FROM edge"
@@ -180,7 +181,7 @@ def test_a_wish_of_any_size_is_priced_by_little_work(
 ) -> None:
     """It is priced before anything is charged: with e**-(1000 * 10**12) for a tail, for ever."""
     worked: list[Fraction] = []
-    exact = laplace.exp_negative_upper
+    exact = exp_negative_upper
 
     def heard(exponent: Fraction) -> Fraction:
         worked.append(exponent)

@@ -18,6 +18,7 @@ from sqlrs.engines.loaded_files import FileState
 from sqlrs.errors import EngineFailed, UsageError
 from sqlrs.ledger import MemoryLedger
 from sqlrs.measuring.measurements import Measurements
+from sqlrs.query import Query
 from sqlrs.residuals.residual import Residuals
 
 SQL = "SELECT count(*) FROM visit a JOIN visit b ON a.k = b.k"
@@ -31,7 +32,8 @@ def select(key: str) -> str:
 
 
 def parquet(path: Path, key: str) -> Path:
-    duckdb.sql(select(key)).write_parquet(str(path), compression="uncompressed")
+    with duckdb.connect() as connection:
+        connection.sql(select(key)).write_parquet(str(path), compression="uncompressed")
     return path
 
 
@@ -54,7 +56,9 @@ def overwrite(path: Path, other: Path) -> None:
 
 def largest_group(opened: sqlrs.Database) -> int:
     """T_E of one visit, by what is kept of the rows."""
-    residuals = Residuals(compile_query(SQL, opened.catalog))
+    query = compile_query(SQL, opened.catalog)
+    assert isinstance(query, Query)
+    residuals = Residuals(query)
     values = Measurements(opened.engine).enough(residuals, residuals.required, None).values
     return values[frozenset({0})]
 
@@ -75,7 +79,12 @@ def test_a_parquet_file_that_is_rewritten_at_its_old_time_ends_the_release(
             largest_group(opened)
     # Without the time of any change, the value of rows that are gone is believed.
     of = FileState.of
-    monkeypatch.setattr(FileState, "of", lambda path: replace(of(path), changed=0))
+
+    def written(path: Path) -> FileState | None:
+        found = of(path)
+        return None if found is None else replace(found, changed=0)
+
+    monkeypatch.setattr(FileState, "of", written)
     parquet(path, DIFFERENT)
     with sqlrs.connect(tables={"visit": path}) as opened:
         assert largest_group(opened) == 1

@@ -335,6 +335,31 @@ def test_forms_without_end_are_not_all_kept(
     assert max(len(getattr(held, name)) for name in ("values", "wished", "frequencies")) == most
 
 
+def test_of_another_snapshot_nothing_is_believed_or_learned(on_duckdb: Direct) -> None:
+    """Its rows may be others: what was read belongs to the snapshot that was asked last."""
+    fill_orders(on_duckdb)
+    read, other = Lasting(on_duckdb, None), Lasting(on_duckdb, {})
+    sampled = reading.SampledTables()
+    sampled.of(read, LINES.query)
+    (inclusion, *_) = inclusions(LINES.of(LINES.query.everything), 2)
+    columns = (LINE.identity, frozenset({"part"}))
+    sampled.learn(read, columns, 7)
+    sampled.learn_value(read, "form", 7)
+    assert sampled.frequencies(read)[columns] == sampled.values(read)["form"] == 7
+    assert not sampled.frequencies(other) and not sampled.values(other)
+    sampled.learn(other, columns, 1)
+    sampled.learn_value(other, "form", 1)
+    assert sampled.frequencies(read)[columns] == sampled.values(read)["form"] == 7
+    # Wished for twice, by two releases, it would be read; of another snapshot it is not.
+    sampled.worth(other, inclusion.key, unmatched(inclusion))
+    sampled._release = object()
+    assert sampled.holds(other, inclusion) is None
+    # Of rows that may change nothing is ever worth a look for later.
+    for _ in range(2):
+        assert not sampled.worth(read, "what", exp.select("1"))
+        sampled._release = object()
+
+
 def test_values_of_whole_tables_are_told_apart() -> None:
     """By tables, columns, boundary and conditions; a query's own constants are never kept."""
     by_customer = LINES.of(frozenset({0, 1}))

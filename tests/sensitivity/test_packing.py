@@ -315,7 +315,7 @@ def test_no_guess_is_too_far_out_for_the_numbers_that_judge_it() -> None:
     # One result is all that a unit may keep, and one unit's price says so.
     first = np.zeros(results)
     first[0] = 1
-    assert cut.certified(first, np.eye(units)[0]) == (1, 1)
+    assert cut.certified(first, np.eye(units)[0]) == (Fraction(1), Fraction(1))
 
 
 @pytest.mark.parametrize("times", [2**25, 2**58, 2**70, 10**30])
