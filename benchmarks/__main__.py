@@ -6,6 +6,7 @@ import runpy
 import sys
 
 BENCHMARKS = {
+    "start": [],
     "shape": [],
     "compile": [],
     "noise": [],

@@ -100,6 +100,8 @@ def test_peers_are_compared_by_the_law_of_their_noise_where_it_is_known() -> Non
     lines: list[dict[str, Any]] = [
         {**said, "answer": [12.0, 18.0], "noise": 1.5, "seconds": 2.0, "core_seconds": 1.0},
         {**said, "answer": [10.0, 16.0], "noise": 1.5, "seconds": 1.0, "core_seconds": 2.0},
+        {"task": "T2", "bound": None, "whole_seconds": 4.0, "whole_core_seconds": 3.0},
+        {"task": "T2", "bound": None, "whole_seconds": 3.0, "whole_core_seconds": 3.5},
         {"task": "T4", "refused": "no joins", "bound": None},
     ]
     law, refused = peer_table.summarised("a tool", "1.0", lines, {"T2": [10.0, 20.0]})
@@ -110,7 +112,7 @@ def test_peers_are_compared_by_the_law_of_their_noise_where_it_is_known() -> Non
     assert seen.standard_error == 2.0 and not seen.by_law
     shown = peer_table.table([refused, seen, law], {"third": "pip ended with 1"})
     rows = shown.splitlines()[2:5]
-    assert rows[0].startswith("| T2 | a tool 1.0 | 2.00 | 1.50 | 1.00 | 1.00 |")
+    assert rows[0].startswith("| T2 | a tool 1.0 | 2.00 | 1.50 | 3.00 | 3.00 | 1.00 | 1.00 |  |")
     assert rows[1].startswith("| T2 | other 2.0 † | 2.00 | ≈ 2.00 |")
     assert "Not here: third (pip ended with 1)" in shown
 
