@@ -13,17 +13,30 @@ from sqlrs.planning.inclusion_exclusion import Planner, Sum
 from sqlrs.planning.key_joins import has_condition, joins_by_keys
 from sqlrs.planning.leading import leaders
 from sqlrs.planning.passing import passed
-from sqlrs.planning.plan import HOW, Factorised, Leading, Plain, Pruned, ResidualPlan, table_names
+from sqlrs.planning.plan import (
+    HOW,
+    Factorised,
+    Leading,
+    Plain,
+    Pruned,
+    PrunedSemiJoins,
+    ResidualPlan,
+    SemiJoins,
+    table_names,
+)
 from sqlrs.planning.problem import Problem
 from sqlrs.planning.prune import prune
 from sqlrs.planning.separate import reduced, separate
 from sqlrs.planning.symmetry import ordered
 from sqlrs.planning.table_statistics import Statistics
+from sqlrs.planning.witnesses import by_keys, witnessed
 from sqlrs.query import closure
 from sqlrs.residuals.residual import Residual
 
 # Below this cost, about a hundredth of a second, there is nothing to gain from another plan.
 _QUICK = 200_000.0
+# Of fewer rows all witnesses are found in a few milliseconds.
+_MANY_ROWS = 200_000.0
 # Groups that lead serve several residuals, of which each plan bears a part.
 _SHARED = 2.0
 
@@ -69,6 +82,8 @@ def choose(
         return Plain(residual)
     if any(map(tells_equal_values_apart, residual.generals)):
         return Plain(residual, reason="a condition can tell equal values apart: none are grouped")
+    if in_turn and how == "auto" and (found := _semi_joins(residual, statistics)) is not None:
+        return found
     if in_turn and how == "auto" and _is_one_table_with_lookups(residual):
         return Plain(residual, reason="joined by keys: no join has more rows than one table")
     plan = _factorised_or_pruned(residual, statistics, how, quick or _QUICK)
@@ -117,6 +132,23 @@ def _leading(
     if found is None or found.cost > _SHARED * plan.cost:
         return plan
     return Leading(plan.residual, found, plan)
+
+
+def _semi_joins(
+    residual: Residual, statistics: Statistics | None
+) -> SemiJoins | PrunedSemiJoins | None:
+    """Distinct outputs as rows with witnesses, where keys join all of them.
+
+    Of many rows the counts without witnesses come first, as bounds: most rows have theirs.
+    """
+    found = witnessed(residual)
+    if found is None or not by_keys(residual, found):
+        return None
+    atoms = residual.query.atoms
+    rows = max((statistics or Statistics()).size(atoms[i].table) for i in found.counted)
+    if not residual.boundary or not found.groups or rows < _MANY_ROWS:
+        return SemiJoins(residual, found)
+    return PrunedSemiJoins(residual, found)
 
 
 def _is_one_table_with_lookups(residual: Residual) -> bool:
