@@ -48,6 +48,7 @@ def read_everything() -> Iterator[None]:
     """Small tables are otherwise too quick to be worth anything that is kept."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reading, "_SMALL", 0)
+        patch.setattr(reading, "_PATIENCE", 0.0)
         patch.setattr(leading_planning, "_WORTH_KEEPING", 0)
         yield
 
