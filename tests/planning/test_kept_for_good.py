@@ -226,6 +226,16 @@ def fill_orders(snapshot: Direct) -> None:
     snapshot.fill(LINE, [(o, p, o + p) for o in range(12) for p in range(o % 5)])
 
 
+def test_groups_are_read_once_as_much_was_spent() -> None:
+    """A release alone never pays; those before it must have spent what reading costs."""
+    spent = reading._Spent("first")
+    assert spent.add("first", 3.0) is None
+    assert spent.add("first", 2.0) is None
+    assert spent.add("second", 4.0) == 5.0
+    assert spent.add("third", 1.0) == 9.0
+    assert spent.add("third", 1.0) == 9.0
+
+
 def measured(source: Lasting, kept: Kept | None) -> dict[Members, int]:
     """The count and all values, by the definition where nothing may be kept."""
     wanted = LINES.required
@@ -318,3 +328,24 @@ def test_values_of_whole_tables_are_told_apart() -> None:
     filtered = replace(LINES.query.atoms[0], filters=(below("number", 5),))
     thinned = replace(LINES.query, atoms=(filtered, *LINES.query.atoms[1:]))
     assert of_whole_tables(replace(by_customer, query=thinned)) is None
+
+
+@pytest.mark.parametrize("patience", [0.0, 1e12])
+def test_groups_that_cost_too_much_are_not_read(on_duckdb: Direct, patience: float) -> None:
+    """With endless patience no groups are read, and the value is the same."""
+    fill_orders(on_duckdb)
+    filtered = replace(atom(LINE, "o", "p", "n"), filters=(below("number", 9),))
+    part = table("part", "id", keys=["id"])
+    on_duckdb.fill(part, [(p,) for p in range(5)])
+    whole = query(filtered, atom(ORDERS, "o", "c"), atom(part, "p"), atom(CUSTOMER, "c"))
+    by_two = Residuals(whole).of(frozenset({0, 1}))
+    learned: dict[str, object] = {}
+    source, kept = Lasting(on_duckdb, learned), Kept()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reading, "_PATIENCE", patience)
+        for _ in range(3):
+            with source.snapshot() as snapshot:
+                found = Evaluator(snapshot, whole, "duckdb", kept=kept)(by_two)
+                assert found.value == plain_value(by_two, on_duckdb)
+    (statistics,) = [one for one in learned.values() if isinstance(one, reading._Sampled)]
+    assert bool(statistics.groups) is (patience == 0.0)
