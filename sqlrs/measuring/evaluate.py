@@ -16,7 +16,7 @@ from sqlrs.engines.base import Snapshot, integers, rows_for_good
 from sqlrs.measuring.sampling import SampledTables
 from sqlrs.planning.choose import choose
 from sqlrs.planning.external_plans import DEFAULT_SOLVER_SECONDS, Solved
-from sqlrs.planning.leading import Leaders, leaders_of_whole_tables
+from sqlrs.planning.leading import leaders_of_whole_tables
 from sqlrs.planning.plan import ByKeptGroups, InWords, Leading, ResidualPlan, table_names
 from sqlrs.planning.problem import Problem
 from sqlrs.planning.table_statistics import Statistics
@@ -172,9 +172,12 @@ class Evaluator:
             ),
             detail="leaders",
         )
-        if leaders is None or _costs_more(leaders, plan):
+        if leaders is None:
             return plan
-        groups = self.sampled.groups(self.snapshot, leaders, self.dialect)
+        saved = _expected_cost(plan, statistics) - leaders.exact.cost
+        if isinstance(plan, Stepped) and saved <= 0:
+            return plan
+        groups = self.sampled.groups(self.snapshot, leaders, self.dialect, max(saved, 0.0))
         if groups is None:
             return plan
         tried.append(ByKeptGroups.of(plan, leaders, groups, statistics) or plan)
@@ -216,6 +219,8 @@ def _is_particular(plan: ResidualPlan) -> bool:
     return bool(residual.external or residual.generals or residual.output is not None)
 
 
-def _costs_more(leaders: Leaders, plan: ResidualPlan) -> bool:
-    """Whether all groups are expected to take no longer than those that lead."""
-    return isinstance(plan, Stepped) and leaders.exact.cost >= plan.cost
+def _expected_cost(plan: ResidualPlan, statistics: Statistics) -> float:
+    """What the planner expects; of an engine's own order, that every row is read and joined."""
+    if isinstance(plan, Stepped):
+        return plan.cost
+    return 2 * sum(statistics.size(atom.table) for atom in plan.residual.atoms)

@@ -14,7 +14,7 @@ from sqlrs.engines.far_days import far_days
 from sqlrs.errors import StatementFailed
 from sqlrs.measures import KeyDomain, Ordinals
 from sqlrs.measuring.evaluate import Evaluator
-from sqlrs.planning.by_group import ByGroup, by_group
+from sqlrs.planning.by_group import ByGroup, by_group, by_keys_alone
 from sqlrs.planning.key_joins import joins_by_keys
 from sqlrs.planning.lookups_last import lookups_last
 from sqlrs.planning.table_statistics import Statistics
@@ -122,6 +122,9 @@ class NumberedGroups:
     def totals(self, whole: Residual, evaluator: Evaluator) -> dict[Ordinals, int]:
         """The value of a whole query in each group in which it is not 0."""
         how, statistics, known = evaluator.how, None, self.known
+        if not self.variables:
+            # A key's variable could stand in the row that a lookup finds.
+            whole = evaluator.reduced(whole)
         fixed = rows_for_good(evaluator.snapshot)
         if how == "auto" and fixed is None and joins_by_keys(whole.query.atoms):
             # To read sizes would take as long as any plan of such a join could save.
@@ -141,7 +144,9 @@ class NumberedGroups:
 
     def _plan(self, whole: Residual, statistics: Statistics | None, how: str) -> ByGroup:
         plan = None
-        if how == "auto" and statistics is not None and joins_by_keys(whole.query.atoms):
+        if how == "auto" and not self.variables:
+            plan = by_keys_alone(whole)
+        elif how == "auto" and statistics is not None and joins_by_keys(whole.query.atoms):
             plan = lookups_last(whole, self.variables, statistics, self._sizes())
         return plan or by_group(whole, self.variables, statistics, how=how)
 

@@ -31,6 +31,8 @@ _WHOLE = 10_000_000
 _SAMPLE = 200_000
 # Joins of whole tables whose groups that lead are kept.
 _MOST_GROUPS = 64
+# Groups are read once so many times their cost was spent without them.
+_PATIENCE = 1.0
 # What is kept by the form of a query: analysts can ask for forms without end.
 _MOST_FORMS = 10_000
 # Of so many private tables all residuals that are measured are of one size: none is left out. Of
@@ -43,13 +45,29 @@ def read_statistics(snapshot: Snapshot, query: Query) -> Statistics:
     return SampledTables().of(snapshot, query)
 
 
+@dataclass(repr=False)
+class _Spent:
+    """What releases were expected to cost for want of something: the latest, and all before it."""
+
+    release: object
+    now: float = 0.0
+    before: float | None = None
+
+    def add(self, release: object, cost: float) -> float | None:
+        """Add to the release's own, and say what all before it spent, if there were any."""
+        if release is not self.release:
+            self.release, self.before, self.now = release, (self.before or 0.0) + self.now, 0.0
+        self.now += cost
+        return self.before
+
+
 @dataclass(frozen=True, repr=False)
 class _Sampled:
     """Numbers of rows, repetitions of columns, and largest frequencies of whole columns.
 
     ``inclusions``: whether every row finds the row that it refers to. ``values``: T_E of residuals
     of whole tables, ``groups``: those that lead. ``wished``: what would have helped, by the release
-    that would have used it.
+    that would have used it. ``spent``: what was spent for want of groups.
     """
 
     rows: dict[Identity, float] = field(default_factory=dict)
@@ -59,6 +77,7 @@ class _Sampled:
     values: dict[Hashable, int] = field(default_factory=dict)
     groups: dict[Hashable, KeptGroups] = field(default_factory=dict)
     wished: dict[Hashable, object] = field(default_factory=dict)
+    spent: dict[Hashable, _Spent] = field(default_factory=dict)
 
 
 class SampledTables:
@@ -151,13 +170,26 @@ class SampledTables:
             return False
         return wished.setdefault(what, self._release) is not self._release
 
-    def groups(self, snapshot: Snapshot, leaders: Leaders, dialect: str) -> KeptGroups | None:
-        """The groups of whole tables that lead; None where they were not looked for."""
+    def groups(
+        self, snapshot: Snapshot, leaders: Leaders, dialect: str, saved: float
+    ) -> KeptGroups | None:
+        """The groups of whole tables that lead; None where they were not looked for.
+
+        ``saved``: what they are expected to save this time. They are looked for once earlier
+        releases have spent as much without them as that costs, so that all releases together never
+        cost more than twice what they would if it had been known how many there are.
+        """
         known, what = self._sampled.groups, kept_as(leaders)
         if what in known or snapshot is not self._snapshot:
             return known.get(what)
+        spent = self._sampled.spent
+        if len(known) >= _MOST_GROUPS or (what not in spent and len(spent) >= _MOST_FORMS):
+            return None
+        before = spent.setdefault(what, _Spent(self._release)).add(self._release, saved)
+        if before is None or before < _PATIENCE * leaders.core.cost:
+            return None
         statement = groups_statement(leaders, StatementBuilder(dialect_named(dialect)))
-        if len(known) >= _MOST_GROUPS or not self.worth(snapshot, what, statement):
+        if rows_for_good(snapshot, statement) is None:
             return None
         rows = integer_rows(snapshot.rows(statement))
         least = rows[-1][-1] if len(rows) >= leaders.most else 0

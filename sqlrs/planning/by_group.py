@@ -7,10 +7,12 @@ from dataclasses import replace
 
 from sqlrs.compiler.forms import tells_equal_values_apart
 from sqlrs.planning.inclusion_exclusion import Planner, Sum
+from sqlrs.planning.key_joins import joins_by_keys
 from sqlrs.planning.passing import passed
 from sqlrs.planning.problem import Problem
 from sqlrs.planning.symmetry import ordered
 from sqlrs.planning.table_statistics import Statistics
+from sqlrs.planning.witnesses import Witnessed, by_keys, witnessed
 from sqlrs.query import Atom, Query, Term, Variable
 from sqlrs.records import dataclass
 from sqlrs.residuals.residual import Residual
@@ -22,13 +24,15 @@ class ByGroup:
     """For each value of ``keys`` the largest count over the boundary, where there is one.
 
     ``total`` counts per value of the boundary, the keys and the factors; None: join everything,
-    then group. Each count is multiplied by the ``factors``.
+    then group. Each count is multiplied by the ``factors``. ``witnesses``: joined are the rows that
+    distinct outputs decide, those that have their witnesses.
     """
 
     residual: Residual
     keys: frozenset[Variable]
     factors: tuple[Term, ...] = ()
     total: Sum | None = None
+    witnesses: Witnessed | None = None
 
     def __post_init__(self) -> None:
         if self.residual.external:
@@ -63,6 +67,15 @@ def by_group(
     # Of the rewrites, these keep every group; others keep the largest count alone.
     ways += [found for way in (ordered, passed) if (found := way(problem, planner)) is not None]
     return replace(plan, total=min(ways, key=lambda way: way.cost))
+
+
+def by_keys_alone(residual: Residual) -> ByGroup | None:
+    """The plan for one number where keys join everything: the engine knows best in which order."""
+    found = witnessed(residual)
+    if found is not None:
+        return ByGroup(residual, frozenset(), witnesses=found) if by_keys(residual, found) else None
+    plain = residual.output is None and not residual.weighted and joins_by_keys(residual.atoms)
+    return ByGroup(residual, frozenset()) if plain else None
 
 
 def _with_factors(plan: ByGroup) -> ByGroup:

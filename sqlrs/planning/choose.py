@@ -21,7 +21,9 @@ from sqlrs.planning.plan import (
     Leading,
     Plain,
     Pruned,
+    PrunedSemiJoins,
     ResidualPlan,
+    SemiJoins,
     table_names,
 )
 from sqlrs.planning.problem import Problem
@@ -29,6 +31,7 @@ from sqlrs.planning.prune import prune
 from sqlrs.planning.separate import reduced, separate
 from sqlrs.planning.symmetry import ordered
 from sqlrs.planning.table_statistics import Statistics
+from sqlrs.planning.witnesses import by_keys, witnessed
 from sqlrs.planning.words import in_words
 from sqlrs.query import closure
 from sqlrs.residuals.residual import Residual
@@ -37,6 +40,8 @@ from sqlrs.residuals.residual import Residual
 _QUICK = 200_000.0
 # Below this one, about a tenth of a second, there is none from words.
 _WORTH_PACKING = 2_000_000.0
+# Of fewer rows all witnesses are found in a few milliseconds.
+_MANY_ROWS = 200_000.0
 # Groups that lead serve several residuals, of which each plan bears a part.
 _SHARED = 2.0
 
@@ -84,6 +89,8 @@ def choose(
         return Plain(residual)
     if any(map(tells_equal_values_apart, residual.generals)):
         return Plain(residual, reason="a condition can tell equal values apart: none are grouped")
+    if in_turn and how == "auto" and (found := _semi_joins(residual, statistics)) is not None:
+        return found
     if in_turn and how == "auto" and _is_one_table_with_lookups(residual):
         return Plain(residual, reason="joined by keys: no join has more rows than one table")
     plan = _factorised_or_pruned(residual, statistics, how, quick or _QUICK)
@@ -143,6 +150,23 @@ def _in_words(plan: ResidualPlan, statistics: Statistics | None) -> ResidualPlan
         return plan
     found = in_words(plan.total, limit(plan.residual, statistics), statistics)
     return plan if found is None else InWords(plan.residual, found, plan)
+
+
+def _semi_joins(
+    residual: Residual, statistics: Statistics | None
+) -> SemiJoins | PrunedSemiJoins | None:
+    """Distinct outputs as rows with witnesses, where keys join all of them.
+
+    Of many rows the counts without witnesses come first, as bounds: most rows have theirs.
+    """
+    found = witnessed(residual)
+    if found is None or not by_keys(residual, found):
+        return None
+    atoms = residual.query.atoms
+    rows = max((statistics or Statistics()).size(atoms[i].table) for i in found.counted)
+    if not residual.boundary or not found.groups or rows < _MANY_ROWS:
+        return SemiJoins(residual, found)
+    return PrunedSemiJoins(residual, found)
 
 
 def _is_one_table_with_lookups(residual: Residual) -> bool:

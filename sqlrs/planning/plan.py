@@ -13,10 +13,11 @@ from sqlrs.planning.leaves import Leaf, Picked, Ranked, RunningSum, weights_of
 from sqlrs.planning.problem import Above, Condition, Equal, Renamed
 from sqlrs.planning.prune import Pruning
 from sqlrs.planning.table_statistics import Statistics
+from sqlrs.planning.witnesses import Witnessed
 from sqlrs.planning.words import Words
 from sqlrs.query import Variable
 from sqlrs.records import dataclass
-from sqlrs.residuals.residual import Residual
+from sqlrs.residuals.residual import Members, Residual
 from sqlrs.trees.predicates import predicate_text
 
 # What --plan may say. Residuals with external variables have one plan each, by their shape.
@@ -56,6 +57,55 @@ class Plain:
         number = "sum" if self.residual.weighted else "count"
         then = f", {number} per value of {boundary}, largest" if boundary else f", {number}"
         return [f"join {atoms}{then}", f"reason: {self.reason}"]
+
+
+@dataclass(frozen=True)
+class SemiJoins:
+    """Rows that distinct outputs decide, each counted once where it has its witnesses."""
+
+    residual: Residual
+    found: Witnessed
+    name: str = "semi-joins"
+
+    def lines(self) -> list[str]:
+        """The join, the witnesses and the grouping."""
+        return [*_witness_lines(self.residual, self.found), "reason: no row is counted twice"]
+
+
+@dataclass(frozen=True)
+class PrunedSemiJoins:
+    """Counts without witnesses bound every group; exact are those that may hold the maximum.
+
+    ``seeds``: so many groups with the largest bounds come first.
+    """
+
+    residual: Residual
+    found: Witnessed
+    seeds: int = 64
+    name: str = "pruned"
+
+    def lines(self) -> list[str]:
+        """The bounds, then the two exact evaluations."""
+        exact = _witness_lines(self.residual, self.found)
+        return [
+            *_witness_lines(self.residual, replace(self.found, groups=())),
+            "exact for the groups with the largest of these bounds:",
+            *exact,
+            "exact where a bound exceeds the best so far:",
+            *exact,
+            "largest",
+            "reason: few groups are expected to have a bound above the maximum",
+        ]
+
+
+def _witness_lines(residual: Residual, found: Witnessed) -> list[str]:
+    def names(members: Members) -> str:
+        return ", ".join(residual.query.atoms[i].alias for i in sorted(members))
+
+    having = "".join(f" where there is {names(group)}" for group in found.groups)
+    boundary = ", ".join(map(str, sorted(residual.boundary)))
+    then = f", count per value of {boundary}, largest" if boundary else ", count"
+    return [f"join {names(found.counted)}{having}{then}"]
 
 
 @dataclass(frozen=True)

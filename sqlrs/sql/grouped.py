@@ -29,6 +29,7 @@ from sqlrs.sql.locating import (
     tables_of,
 )
 from sqlrs.sql.plain import factors_of, grouped_count, join_of, weights_in
+from sqlrs.sql.semi_joins import semi_joined
 from sqlrs.sql.side_by_side import SideBySide
 from sqlrs.trees.build import (
     ascending,
@@ -209,13 +210,18 @@ def _counted(plan: ByGroup, building: StatementBuilder) -> exp.Select:
     if plan.total is not None:
         rows, _ = building.totals(plan.total)
     else:
-        joined, places = join_of(plan.residual)
+        output, found = plan.residual.output, plan.witnesses
+        if found is not None:
+            joined, places = semi_joined(plan.residual, found)
+            output = None
+        else:
+            joined, places = join_of(plan.residual)
         weights = weights_in(plan.residual)
         rows = grouped_count(
             joined,
             places,
             list(names),
-            plan.residual.output,
+            output,
             weights,
             names,
             few=not plan.residual.boundary,

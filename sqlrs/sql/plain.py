@@ -53,6 +53,11 @@ def plain_among(residual: Residual, among: Mapping[Variable, exp.Select]) -> exp
     joined, places = join_of(residual, among=among)
     boundary = sorted(residual.boundary)
     rows = grouped_count(joined, places, boundary, residual.output, weights_in(residual))
+    return largest_of(rows)
+
+
+def largest_of(rows: exp.Select) -> exp.Select:
+    """The largest ``results`` of ``rows``; 0 if there are none."""
     counted = "per_boundary_value"
     value = exp.Coalesce(this=exp.Max(this=column(RESULTS, counted)), expressions=[number(0)])
     return select_from(inner(rows, counted), named(value, RESULTS))

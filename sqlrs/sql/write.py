@@ -13,7 +13,9 @@ from sqlrs.planning.plan import (
     Leading,
     Plain,
     Pruned,
+    PrunedSemiJoins,
     ResidualPlan,
+    SemiJoins,
     table_names,
 )
 from sqlrs.sql.external_variables import domain_statement, solver_rows, sweep_statement
@@ -27,6 +29,7 @@ from sqlrs.sql.leading_groups import (
 )
 from sqlrs.sql.plain import plain
 from sqlrs.sql.pruned import pruned_statement
+from sqlrs.sql.semi_joins import pruned_semi_joins, semi_joins
 
 
 def statement_of(
@@ -44,6 +47,10 @@ def statement_of(
     match plan:
         case Plain():
             return plain(plan.residual)
+        case SemiJoins():
+            return semi_joins(plan.residual, plan.found)
+        case PrunedSemiJoins():
+            return pruned_semi_joins(plan.residual, plan.found, plan.seeds, building)
         case Factorised():
             if (stored := building.kept.get(groups_of(plan.total))) is not None:
                 return first_of(stored)

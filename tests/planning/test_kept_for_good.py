@@ -50,6 +50,7 @@ def read_everything() -> Iterator[None]:
     """Small tables are otherwise too quick to be worth anything that is kept."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reading, "_SMALL", 0)
+        patch.setattr(reading, "_PATIENCE", 0.0)
         patch.setattr(leading_planning, "_WORTH_KEEPING", 0)
         yield
 
@@ -225,6 +226,16 @@ def fill_orders(snapshot: Direct) -> None:
     snapshot.fill(CUSTOMER, [(c,) for c in range(4)])
     snapshot.fill(ORDERS, [(o, o % 4) for o in range(12)])
     snapshot.fill(LINE, [(o, p, o + p) for o in range(12) for p in range(o % 5)])
+
+
+def test_groups_are_read_once_as_much_was_spent() -> None:
+    """A release alone never pays; those before it must have spent what reading costs."""
+    spent = reading._Spent("first")
+    assert spent.add("first", 3.0) is None
+    assert spent.add("first", 2.0) is None
+    assert spent.add("second", 4.0) == 5.0
+    assert spent.add("third", 1.0) == 9.0
+    assert spent.add("third", 1.0) == 9.0
 
 
 def measured(source: Lasting, kept: Kept | None) -> dict[Members, int]:
@@ -427,3 +438,24 @@ def test_visits_of_persons_are_counted_without_persons(on_duckdb: Direct) -> Non
             assert found.totals == {(): ((1, 2, 0, 0) if owner == "p" else (0, 0, 3, 0))}
         tables = {t.name for one in lasting.read for t in one.find_all(exp.Table)}
         assert ("person" not in tables) == left_out
+
+
+@pytest.mark.parametrize("patience", [0.0, 1e12])
+def test_groups_that_cost_too_much_are_not_read(on_duckdb: Direct, patience: float) -> None:
+    """With endless patience no groups are read, and the value is the same."""
+    fill_orders(on_duckdb)
+    filtered = replace(atom(LINE, "o", "p", "n"), filters=(below("number", 9),))
+    part = table("part", "id", keys=["id"])
+    on_duckdb.fill(part, [(p,) for p in range(5)])
+    whole = query(filtered, atom(ORDERS, "o", "c"), atom(part, "p"), atom(CUSTOMER, "c"))
+    by_two = Residuals(whole).of(frozenset({0, 1}))
+    learned: dict[str, object] = {}
+    source, kept = Lasting(on_duckdb, learned), Kept()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reading, "_PATIENCE", patience)
+        for _ in range(3):
+            with source.snapshot() as snapshot:
+                found = Evaluator(snapshot, whole, "duckdb", kept=kept)(by_two)
+                assert found.value == plain_value(by_two, on_duckdb)
+    (statistics,) = [one for one in learned.values() if isinstance(one, reading._Sampled)]
+    assert bool(statistics.groups) is (patience == 0.0)
