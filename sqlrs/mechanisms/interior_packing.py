@@ -33,8 +33,8 @@ _MOST_STEPS = 100
 _NOTHING = 1e-12
 # So much of the way to the border a step may go: of prices and of what units leave; of a result.
 _OF_UNITS, _OF_RESULTS = 0.995, 0.6
-# So many results at a time stay in the processor's cache.
-_PIECE = 1 << 14
+# So many results at a time stay in the cache, and are too few for numpy to wake further threads.
+_PIECE = 1 << 13
 _BLOCK = 128
 # Equations of more units than that, which are dense, would take too much time and memory; and where
 # there are few results for the pairs of units, most of the work would be zeros.

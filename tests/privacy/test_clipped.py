@@ -18,7 +18,7 @@ from sqlrs.mechanisms.vector_exact import ExactVector
 from sqlrs.noise.error_bars import DEFAULT_COVERAGE
 from sqlrs.query import Query, Variable, Weight
 from sqlrs.sensitivity import clipping
-from sqlrs.sensitivity.clipping import PARTS, fine_grid
+from sqlrs.sensitivity.clipping import PARTS, clipped_number, fine_grid
 from tests.noise.sources import SeededBits
 from tests.privacy.unit_worlds import Rows, UnitWorld, worst_loss
 from tests.privacy.vector_worlds import ByDefinition, World
@@ -175,6 +175,19 @@ def test_a_gamma_twice_as_large_is_seen(of: UnitWorld, strict: bool) -> None:
     doubled = PropertyMock(return_value=2 * right.choice_epsilon)
     with patch.object(ClippedVector, "choice_epsilon", doubled):
         assert worst_loss(of, right, strict=strict) > 24
+
+
+def test_a_threshold_outside_the_grid_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Units cut to twice the threshold that is told, with the noise of the one that is."""
+    right = mechanism(SUM, strict=True, grid=(1, 2, 4))
+    assert worst_loss(SUM, right, strict=True) <= 1 + TINY
+
+    def farther(contributions: Contributions, place: int) -> int:
+        grid = tuple(2 * threshold for threshold in contributions.grid)
+        return clipped_number(replace(contributions, grid=grid), place)
+
+    monkeypatch.setattr("sqlrs.mechanisms.clipped.clipped_number", farther)
+    assert worst_loss(SUM, right, strict=True) > Decimal("1.3")
 
 
 def test_a_bound_of_the_query_ends_the_grid() -> None:

@@ -165,6 +165,18 @@ def test_a_gamma_that_is_too_large_is_caught(monkeypatch: pytest.MonkeyPatch) ->
     assert worst(mechanism(), worlds()[-3:]) > EPSILON
 
 
+def test_a_gamma_twice_as_large_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unit 3 lowers the score of threshold 2, four others keep 1 from being chosen."""
+    crowded = {**worlds()[-1], **{frozenset({unit}): 2 for unit in range(10, 14)}}
+    own = replace(mechanism(largest=2), epsilon=Decimal(20))
+    assert worst(own, [crowded]) <= 20
+    right = packing_scores.gamma
+    monkeypatch.setattr(
+        packing_scores, "gamma", lambda epsilon, *, strict: 2 * right(epsilon, strict=strict)
+    )
+    assert worst(own, [crowded]) > 23
+
+
 def test_a_forgotten_owner_is_caught() -> None:
     star = {frozenset({0, u}): 1 for u in range(1, 9)}
 
