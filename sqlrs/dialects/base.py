@@ -72,8 +72,6 @@ class Dialect:
 
     quick_rows: ClassVar[float | None] = None
     """Up to so many rows read and joined a plan with more steps gains nothing; None: as usual."""
-    small_rows: ClassVar[float] = 0.0
-    """Of a table with at most so many rows no more is read for a plan; few rows are so anyway."""
     most_chained: ClassVar[int] = 0
     """Up to so many residuals are evaluated in one statement in which one leads to the next."""
     runs_above: ClassVar[bool] = False

@@ -81,8 +81,7 @@ class Evaluator:
         """Sizes and repetition; a plain plan needs none, nor does one table: it is read once."""
         if self.how == "plain" or len(self.query.atoms) == 1:
             return None
-        small = dialect_named(self.dialect).small_rows
-        return self.sampled.of(self.snapshot, self.query, alone=self.alone, small=small)
+        return self.sampled.of(self.snapshot, self.query, alone=self.alone)
 
     def __call__(self, residual: Residual) -> Evaluation:
         """Plan one residual and run its statement."""

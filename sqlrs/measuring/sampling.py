@@ -70,18 +70,10 @@ class SampledTables:
     def __init__(self) -> None:
         self._begin(None)
 
-    def of(
-        self,
-        snapshot: Snapshot,
-        query: Query,
-        *,
-        alone: bool = False,
-        small: float = 0.0,
-    ) -> Statistics:
+    def of(self, snapshot: Snapshot, query: Query, *, alone: bool = False) -> Statistics:
         """The statistics of a query's tables, of which only what is new is read.
 
-        ``alone``: they guide the query itself and none of its residuals. ``small``: of a table with
-        at most so many rows nothing else is read.
+        ``alone``: they guide the query itself and none of its residuals.
         """
         if snapshot is not self._snapshot:
             self._begin(snapshot)
@@ -99,7 +91,7 @@ class SampledTables:
                 [
                     (table, name)
                     for table, name in _joined_columns(query)
-                    if self._sampled.rows[table.identity] > max(small, _SMALL)
+                    if self._sampled.rows[table.identity] > _SMALL
                     and frozenset({name}) not in table.keys
                     and (table.identity, name) not in self._sampled.columns
                 ],
