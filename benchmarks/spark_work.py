@@ -17,6 +17,7 @@ class SparkWork:
 
     ``process_seconds`` is the processor's time of the whole process: its tasks, what the driver
     plans, and what Java compiles for it; 0 where it is unknown.
+    ``ended``: it came to its end, and was not cut off.
     ``largest_task`` is the CPU time of the largest task as a multiple of the median one, in that
     stage of several tasks whose largest task took longest.
     """
@@ -30,6 +31,7 @@ class SparkWork:
     largest_seconds: float
     largest_task: float
     process_seconds: float = 0.0
+    ended: bool = True
 
 
 class SparkBooks:
@@ -39,11 +41,15 @@ class SparkBooks:
         self._context = session.sparkContext
         self._seen: set[tuple[int, int]] = set()
 
-    def observed(self, work: Callable[[], object]) -> SparkWork:
-        """Run it, and sum up the stages that ran meanwhile."""
+    def observed(
+        self,
+        work: Callable[[], object],
+        run: Callable[[Callable[[], object]], bool],
+    ) -> SparkWork:
+        """Run it, and sum up the stages that ran meanwhile. ``run`` says whether it ended."""
         self._new_stages()
         start, used = time.perf_counter(), self._process_seconds()
-        work()
+        ended = run(work)
         seconds, used = time.perf_counter() - start, self._process_seconds() - used
         # The listener that keeps the books runs behind.
         self._context._jsc.sc().listenerBus().waitUntilEmpty()
@@ -60,6 +66,7 @@ class SparkBooks:
             max(longest),
             max(longest) / max(median(longest), 1e-3),
             used,
+            ended,
         )
 
     def _process_seconds(self) -> float:

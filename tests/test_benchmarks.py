@@ -181,3 +181,9 @@ def test_what_spark_takes_is_shown_against_its_targets() -> None:
     assert "| slow | 12.00 | 18.00 | 1.50 |" in shown and "| 5.00 | 9.00 |" in shown
     assert "plain over 10 s: geometric mean 1.50" in shown
     assert "plain up to 10 s: geometric mean 7.00, largest 7.00" in shown
+    endless = replace(plain, seconds=60.0, ended=False)
+    shown = spark.table([*pairs, spark.Pair("cut off", endless, replace(plain, seconds=6.0))])
+    assert "| cut off | > 60.00 | 6.00 | < 0.10 |" in shown
+    assert "plain over 10 s: geometric mean 1.50" in shown
+    shown = spark.table([spark.Pair("neither", endless, endless)])
+    assert "| neither | > 60.00 | > 60.00 | – |" in shown and "geometric" not in shown

@@ -76,6 +76,8 @@ class Dialect:
     """Up to so many rows read and joined a plan with more steps gains nothing; None: as usual."""
     sums_words: ClassVar[bool] = False
     """Whether it sums numbers of 128 bits about as quickly as small ones, and has their bits."""
+    most_chained: ClassVar[int] = 0
+    """Up to so many residuals are evaluated in one statement in which one leads to the next."""
     runs_above: ClassVar[bool] = False
     """Whether what stands above the cuts, which runs in DuckDB, is read there as it is written."""
     keeps_settings: ClassVar[bool] = False

@@ -36,6 +36,8 @@ class Spark(Dialect):
     runs_above = True
     # Every exchange takes its time, however few rows it has, and bounds need dozens: an estimate.
     quick_rows = 50_000_000.0
+    # Equal steps are exchanged once, and what begins from them reads no table.
+    most_chained = 16
 
     def as_read(self, tree: exp.Expr) -> exp.Expr:
         """In ANSI mode CAST fails where TRY_CAST gives NULL; the parser takes both for the latter.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import field, replace
 from functools import cached_property, partial
 from itertools import islice
@@ -14,6 +14,7 @@ from sqlglot import exp
 from sqlrs.dialects import dialect_named
 from sqlrs.engines.base import Snapshot, integers, rows_for_good
 from sqlrs.measuring.sampling import SampledTables
+from sqlrs.planning.chained import chained
 from sqlrs.planning.choose import choose
 from sqlrs.planning.external_plans import DEFAULT_SOLVER_SECONDS, Solved
 from sqlrs.planning.leading import leaders_of_whole_tables
@@ -101,6 +102,14 @@ class Evaluator:
         for batch in batches(plan for _, plan in planned):
             several = len(batch) if isinstance(batch, list) else 1
             yield Batch(tuple(islice(own, several)), partial(self._values, batch))
+
+    def chained(self, residuals: Sequence[Residual]) -> Batch | None:
+        """All of them in one statement that reads each table once, where that is better."""
+        most = dialect_named(self.dialect).most_chained
+        if self.how != "auto" or not 1 < len(residuals) <= most:
+            return None
+        plans = chained(residuals)
+        return None if plans is None else Batch(tuple(residuals), partial(self._values, [*plans]))
 
     def reduced(self, residual: Residual, keys: frozenset[Variable] = frozenset()) -> Residual:
         """A residual with the same value, without the lookups that are known to change no count.

@@ -210,6 +210,11 @@ class Measurements:
     def _enough(self, work: Work, fold: Fold | Folding | None) -> _Known:
         with self._evaluator(work.residuals) as evaluator:
             known = self.beside.known(work, evaluator.snapshot, evaluator.kept)
+            waiting = [part for part in work.statements if part.members not in known]
+            if (chain := evaluator.chained(waiting)) is not None:
+                work.hear(len(work.statements))
+                values = zip(chain.residuals, chain.run(), strict=True)
+                return known | {part.members: value for part, value in values}
             known |= _read_before(work, evaluator)
             if fold is None or evaluator.statistics is None:
                 found = _run(work, evaluator, work.statements, known)
