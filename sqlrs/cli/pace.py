@@ -32,10 +32,14 @@ class Pace:
         self.told, self.total = now, total
 
     def left(self, now: float) -> float | None:
-        """Seconds until the end as it looks, or None where nothing has ended yet."""
+        """Seconds until the end as it looks, or None where nothing has ended yet.
+
+        What takes longer than those before it may take as long again.
+        """
         if self.each is None:
             return None
-        return max(self.each * (self.total - self.ended) - (now - self.told), 0.0)
+        running = now - self.told
+        return max(self.each * (self.total - self.ended) - running, running)
 
 
 def in_words(seconds: float | None) -> str:
