@@ -203,7 +203,7 @@ def test_no_sum_can_be_too_large() -> None:
 
 
 def test_nothing_is_packed_where_no_group_counts_anything() -> None:
-    """A joined column of a large table may be NULL in all rows: sums of steps have no limit then."""
+    """A joined column may be NULL in all rows of a large table: no limit holds for steps then."""
     residual = four_edges()
     columns = {(EDGE.identity, frozenset({c})): 0 for c in ("src", "dst")}
     assert limit(residual, replace(EVEN, frequencies=columns)) == 0
