@@ -8,7 +8,9 @@ from math import prod
 import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
+from sqlglot import exp
 
+from sqlrs.catalog import ColumnType, Family
 from sqlrs.planning.by_group import ByGroup
 from sqlrs.planning.choose import choose
 from sqlrs.planning.plan import Plain, PrunedSemiJoins, SemiJoins
@@ -136,6 +138,19 @@ def test_what_is_counted_and_what_is_a_witness() -> None:
     assert witnessed(residual) == Witnessed(frozenset({0}), (frozenset({2, 3}),))
     assert witnessed(two_suppliers("s")) is None
     assert witnessed(replace(residual, query=replace(residual.query, distinct=None))) is None
+
+
+def test_no_witness_where_a_condition_tells_equal_values_apart() -> None:
+    """Which of several equal values it reads is decided by the joined rows: they stay joined."""
+    double = ColumnType(Family.FLOAT, "DOUBLE")
+    weighed = table("weighed", "id", "kilos", keys=["id"], types={"kilos": double})
+    scale = table("scale", "of", "kilos", types={"kilos": double})
+    text = exp.DataType.build("VARCHAR")
+    one, other = (exp.Cast(this=exp.Placeholder(this=f"v{i}"), to=text.copy()) for i in (0, 1))
+    for condition, found in ((exp.LT(this=one, expression=other), False), (None, True)):
+        general = [] if condition is None else [(condition, "k l")]
+        of = query(atom(weighed, "o", "k"), atom(scale, "o", "l"), general=general, distinct="o")
+        assert (witnessed(Residuals(of).of(of.everything)) is not None) is found
 
 
 def test_an_order_counts_once(on_duckdb: Direct) -> None:
