@@ -26,12 +26,20 @@ from sqlrs.planning import choose as choosing
 from sqlrs.planning import leading, prune, words
 from sqlrs.planning.inclusion_exclusion import Sum
 from sqlrs.planning.table_statistics import Statistics
-from sqlrs.query import Query, Variable
+from sqlrs.query import Query
 from sqlrs.residuals.residual import Residuals
 from sqlrs.sensitivity.refined import reached
 from sqlrs.trees.kept import Kept
 from tests.planning.adapters import Direct, Lasting
-from tests.planning.strategies import NUMBERS, evaluate, queries, rows_of, statistics, tables
+from tests.planning.strategies import (
+    NUMBERS,
+    distinct_outputs,
+    evaluate,
+    queries,
+    rows_of,
+    statistics,
+    tables,
+)
 from tests.support import brute
 from tests.support.examples import examples
 from tests.support.special import LINES, Line
@@ -77,17 +85,14 @@ def first_packing(total: Sum, most: int, statistics: Statistics) -> words.Words 
 def drawn_queries(draw: st.DrawFn, line: Line) -> Query:
     """Queries of any kind, of rows alone, or of distinct outputs that mostly hold a key."""
     drawn = draw(queries(3, line))
-    names = sorted(frozenset[Variable]().union(*(one.variables for one in drawn.atoms)))
     kind = draw(st.sampled_from(["any", "rows", "distinct"]))
-    if not names or kind == "any":
-        return drawn
-    output = None
     if kind == "distinct":
-        output = frozenset(draw(st.sets(st.sampled_from(names), min_size=1)))
-        keys = [key for one in drawn.atoms for key in sorted(one.keys, key=sorted)]
-        output |= draw(st.sampled_from(keys)) if keys else frozenset()
-    atoms = tuple(replace(one, weight=None) for one in drawn.atoms)
-    return replace(drawn, atoms=atoms, distinct=output)
+        return draw(distinct_outputs(drawn))
+    if kind == "any":
+        return drawn
+    return replace(
+        drawn, atoms=tuple(replace(one, weight=None) for one in drawn.atoms), distinct=None
+    )
 
 
 def check(data: st.DataObject, source: Measurable, fill: Direct, line: Line) -> None:
