@@ -26,7 +26,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from sqlrs.answer import Answer, Interval
-    from sqlrs.database import Database, connect
+    from sqlrs.connecting import connect
+    from sqlrs.database import Database
     from sqlrs.errors import (
         BudgetExhausted,
         EngineFailed,
@@ -62,7 +63,8 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "answer": ("Answer", "Interval"),
-    "database": ("Database", "connect"),
+    "connecting": ("connect",),
+    "database": ("Database",),
     "errors": (
         "BudgetExhausted",
         "EngineFailed",

@@ -7,7 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sqlrs.database import Database, connect
+from sqlrs.connecting import connect
+from sqlrs.database import Database
 from sqlrs.engines.file_schema import Declared
 from sqlrs.errors import UsageError
 from sqlrs.inputs import arguments

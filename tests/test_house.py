@@ -50,6 +50,7 @@ ORDER = [
     ("owner",),
     ("quoting",),
     ("database",),
+    ("connecting",),
     ("config", "graphs", "notebook"),
     ("procedures",),
     ("proxy",),

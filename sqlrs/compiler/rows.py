@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import field
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
@@ -42,9 +41,6 @@ from sqlrs.effort import spend
 from sqlrs.errors import QueryRefused
 from sqlrs.records import dataclass
 from sqlrs.trees.naming import free_name
-
-if TYPE_CHECKING:
-    pass
 
 MAX_TABLES = 64
 _STEPS_PER_SELECT = 20

@@ -11,10 +11,11 @@ from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 
+from sqlrs.connecting import connect
 from sqlrs.console.config import ConsoleConfig
 from sqlrs.console.http_server import ConsoleServer
 from sqlrs.console.starting import run_alone
-from sqlrs.database import Database, connect
+from sqlrs.database import Database
 from sqlrs.graphs.demo import demo_edges
 from sqlrs.ledger.store import StoreLedger
 from sqlrs.proxy.config import Epsilons, ProxyConfig

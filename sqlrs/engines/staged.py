@@ -13,6 +13,7 @@ import re
 import shutil
 import sqlite3
 import zipfile
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from datetime import date, datetime, time
@@ -46,7 +47,7 @@ def unpack(packed: Path, compression: str, target: Path) -> None:
             opened = bz2.open if compression == ".bz2" else lzma.open
             with opened(packed, "rb") as source, _private(target) as sink:
                 shutil.copyfileobj(source, sink)
-    except (OSError, EOFError, lzma.LZMAError, zipfile.BadZipFile, RuntimeError):
+    except (OSError, EOFError, lzma.LZMAError, zipfile.BadZipFile, zlib.error, RuntimeError):
         raise UsageError(
             f"{packed} could not be unpacked as {compression}", code="file_unreadable"
         ) from None

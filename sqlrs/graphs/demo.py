@@ -9,7 +9,8 @@ from pathlib import Path
 
 from sqlglot import exp
 
-from sqlrs.database import Database, connect
+from sqlrs.connecting import connect
+from sqlrs.database import Database
 from sqlrs.noise import DEFAULT_SHAPE, PolyLaplace
 from sqlrs.records import dataclass
 

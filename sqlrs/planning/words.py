@@ -40,6 +40,8 @@ from sqlrs.values import behave_alike
 _HALF = 60
 # Sums of words are numbers of 128 bits with a sign.
 _SUM = 126
+# The counts of a word are added up above its digits, in a number of 64 bits. There are at most 120.
+_MOST = 2**50
 # How far the largest count may be above what is expected of it; what a row costs to be unpacked.
 _ABOVE_EXPECTED = 4
 _UNPACK = 4.0
@@ -94,10 +96,14 @@ def in_words(total: Sum, most: int, statistics: Statistics) -> Words | None:
 
 
 def packings(total: Sum, most: int, statistics: Statistics) -> list[Words]:
-    """All ways to pack a sum, by the variable whose values are digits."""
+    """All ways to pack a sum, by the variable whose values are digits.
+
+    Where no group counts anything, steps may: nothing is known of how large their sums can be.
+    """
     problem = total.problem
     if (
         len(problem.free) < 2
+        or not 0 < most <= _MOST
         or problem.output is not None
         or total.terms[0].coefficient != 1
         or not all(isinstance(leaf, TableRows) and not leaf.counted for leaf in problem.leaves)

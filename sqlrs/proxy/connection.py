@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from sqlrs.errors import EngineFailed, Interrupted, SqlrsError
 from sqlrs.proxy import effects
+from sqlrs.proxy.answering import Steps
 from sqlrs.proxy.backend import Cancellation, CountOutcome, Hold, TableOutcome
 from sqlrs.proxy.count_in_flight import Counting
 from sqlrs.proxy.greeting import Greeting, shadow_settings
@@ -33,7 +34,7 @@ from sqlrs.proxy.protocol.replies import (
 from sqlrs.proxy.protocol.wire import SlowClient, Wire
 from sqlrs.proxy.reading_in_flight import ReadingInFlight
 from sqlrs.proxy.service import Offered, Service, failed
-from sqlrs.proxy.session import Session, Steps
+from sqlrs.proxy.session import Session
 from sqlrs.proxy.shadow.client import ShadowConnection, ShadowLost, ShadowRefused
 from sqlrs.proxy.worker import Written
 

@@ -1,32 +1,30 @@
-"""The conversation with an authenticated client: messages in, effects out, no I/O."""
+"""The conversation with an authenticated client: messages in, effects out, no I/O.
+
+What an open portal is answered is in answering.py.
+"""
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
 from typing import Any
 
 from sqlrs.errors import SqlrsError
 from sqlrs.inputs.bigquery import check_unit_column, without_clause
+from sqlrs.proxy.answering import CHANGED, Answering, ProxyError, ShadowError, Steps
 from sqlrs.proxy.backend import TextRow
 from sqlrs.proxy.effects import (
     Admit,
     Ask,
     Check,
-    Count,
     Effect,
     Examine,
     Explain,
     Hangup,
-    History,
     Inline,
-    OwnBudget,
     Push,
     Read,
-    Remaining,
     Reply,
-    Stream,
 )
 from sqlrs.proxy.policy.decisions import Decision, Route
 from sqlrs.proxy.policy.prepared import (
@@ -36,9 +34,8 @@ from sqlrs.proxy.policy.prepared import (
     Prepareds,
     answered_columns,
     with_ends,
-    without_ends,
 )
-from sqlrs.proxy.policy.price import AnalystLimits, Terms, notice
+from sqlrs.proxy.policy.price import AnalystLimits
 from sqlrs.proxy.protocol.codec import Frame, pack
 from sqlrs.proxy.protocol.messages import (
     Bind,
@@ -58,53 +55,23 @@ from sqlrs.proxy.protocol.replies import (
     BIND_COMPLETE,
     EMPTY_QUERY,
     PARSE_COMPLETE,
-    PORTAL_SUSPENDED,
     TEXT,
-    Report,
     ResultColumn,
-    command_complete,
-    data_row,
-    encode_int8,
     error,
     from_exception,
-    read_data_row,
     read_parameter_types,
     read_row_description,
     row_description,
     shift_position,
 )
 from sqlrs.proxy.shadow import requests as to_shadow
-from sqlrs.records import dataclass
-
-Steps = Generator[Effect, Any, None]
 
 # What is read with no charge: rows of public tables, and how an answer would be made.
 _FREE = (Route.PUBLIC, Route.EXPLAINED)
 _PLAN = ResultColumn(b"QUERY PLAN", TEXT)
-# In PostgreSQL's words, which drivers know: they prepare the statement again.
-_CHANGED = error(
-    "0A000",
-    "cached plan must not change result type",
-    "error bars add columns, those of a statement with parameters once they are bound: prepare the "
-    "statement after SET sqlrs.error_bars, or write the values into it",
-)
 
 
-@dataclass
-class _Refusal(Exception):
-    """Leaves a handler with an error of the proxy; the shadow does not know of it yet."""
-
-    report: Report
-
-
-@dataclass
-class _ShadowError(Exception):
-    """Leaves a handler with an error that the shadow itself reported."""
-
-    body: bytes
-
-
-class Session:
+class Session(Answering):
     """One client's statements and portals; ``handle`` is a generator for each message."""
 
     def __init__(
@@ -116,13 +83,10 @@ class Session:
         max_prepared_bytes: int,
         unit: str | None = None,
     ) -> None:
-        self._limits = limits
+        super().__init__(limits, Prepareds(max_prepared, max_prepared_bytes))
         self._unit = unit
         self._max_statement = max_statement
-        self._prepared = Prepareds(max_prepared, max_prepared_bytes)
         self._skipping = False
-        # A name that no client can guess: the proxy's own statements stay out of its way.
-        self._own = f"sqlrs_{secrets.token_hex(8)}"
 
     def ignores(self, frame: Frame) -> bool:
         """Whether a message is passed over unread: after an error all are, up to Sync."""
@@ -170,20 +134,16 @@ class Session:
         """Run a handler; whatever it ends with, the client and the shadow agree on it."""
         try:
             yield from steps
-        except _ShadowError as problem:
+        except ShadowError as problem:
             yield Reply(pack(b"E", problem.body))
             return False
-        except _Refusal as problem:
+        except ProxyError as problem:
             yield from self._failed(problem.report)
             return False
         except SqlrsError as problem:
             yield from self._failed(from_exception(problem, positions=_in_range(problem, sql)))
             return False
         return True
-
-    def _failed(self, report: Report) -> Steps:
-        yield Reply(report.encode())
-        yield Ask(to_shadow.fail(self._own), 1)
 
     def _ready(self) -> Steps:
         frames = yield Ask(to_shadow.SYNC, 1)
@@ -202,7 +162,7 @@ class Session:
         if not plans:
             yield Reply(EMPTY_QUERY)
         if len(plans) > 1 and any(plan.route is Route.PROTECTED for plan in plans):
-            raise _Refusal(
+            raise ProxyError(
                 error("0A000", "a private count must be the only statement", "send it on its own")
             )
         for number, plan in enumerate(plans):
@@ -210,27 +170,27 @@ class Session:
                 yield Admit()
             try:
                 yield from self._run(plan)
-            except _ShadowError as problem:
+            except ShadowError as problem:
                 shifted = shift_position(problem.body, plan.statement.offset)
                 yield Reply(shifted)
                 return
             except SqlrsError as problem:
                 report = from_exception(problem, offset=plan.statement.offset)
-                raise _Refusal(report) from None
+                raise ProxyError(report) from None
 
     def _run(self, plan: Decision) -> Steps:
         parse = Parse("", plan.statement.text)
         if plan.route is Route.PROTECTED:
             prepared = yield from self._prepare_protected(parse, plan)
             if prepared.types:
-                raise _Refusal(error("42P02", "there is no parameter $1"))
+                raise ProxyError(error("42P02", "there is no parameter $1"))
             portal = yield from self._portal(prepared, plan.statement.text, ())
             yield from self._answer("", portal, Execute(""), row_description(portal.columns, ()))
             return
         if plan.route in _FREE:
             prepared = yield from self._prepare_reading(parse, plan)
             if prepared.types:
-                raise _Refusal(error("42P02", "there is no parameter $1"))
+                raise ProxyError(error("42P02", "there is no parameter $1"))
             yield from self._read(prepared, plan.statement.text, Bind("", ""))
             frames = yield from self._asked(to_shadow.describe(Describe(b"P", "")), 1)
             yield Reply(pack(*frames[-1]))
@@ -257,7 +217,7 @@ class Session:
         yield Admit()
         plans = yield from self._examined(message.sql)
         if len(plans) > 1:
-            raise _Refusal(
+            raise ProxyError(
                 error("42601", "cannot insert multiple commands into a prepared statement")
             )
         plan = plans[0] if plans else None
@@ -350,7 +310,7 @@ class Session:
                 columns = answered_columns(prepared.columns, shape)
             except SqlrsError as problem:
                 # The position would be one in the text with the values written into it.
-                raise _Refusal(from_exception(problem, positions=False)) from None
+                raise ProxyError(from_exception(problem, positions=False)) from None
             prepared = replace(prepared, columns=columns, shape=shape)
         portal = yield from self._portal(prepared, sql, message.result_formats)
         self._prepared.open(message.portal, portal)
@@ -365,9 +325,9 @@ class Session:
             # Told before its parameters were known, and so before it was known which ends it has.
             columns = prepared.columns
         if prepared.described not in (None, len(columns)):
-            raise _Refusal(_CHANGED)
+            raise ProxyError(CHANGED)
         if len(formats) > 1 and len(formats) != len(columns):
-            raise _Refusal(error("08P01", "more result formats than columns"))
+            raise ProxyError(error("08P01", "more result formats than columns"))
         ends = len(columns) > len(prepared.columns)
         return Portal(prepared.plan, sql, formats, columns, prepared.shape, ends, prepared.ends)
 
@@ -412,7 +372,7 @@ class Session:
 
     def _examined(self, sql: str) -> Generator[Effect, Any, list[Decision]]:
         if len(sql) > self._max_statement:
-            raise _Refusal(
+            raise ProxyError(
                 error("54000", f"a statement has at most {self._max_statement} characters")
             )
         # As long as the text: places stay as they are.
@@ -420,107 +380,6 @@ class Session:
         check_unit_column(clause.unit_column, self._unit)
         plans: list[Decision] = yield Examine(clause.sql)
         return [replace(plan, epsilon=clause.epsilon) for plan in plans]
-
-    def _answer(
-        self, name: str, portal: Portal, message: Execute, description: bytes = b""
-    ) -> Steps:
-        """Release a private answer the first time, once and for all; then what is left of it."""
-        if portal.carried:
-            yield from self._stream(None, message)
-            return
-        if portal.answered:
-            yield Reply(command_complete("SELECT 0"))
-            return
-        # Before the answer: a portal that failed after its charge is not charged again.
-        portal.answered = True
-        if portal.shape is not None:
-            yield from self._release_table(name, portal)
-            yield Reply(description)
-            yield from self._stream(None, message)
-            return
-        rows = yield from self._release(portal, description)
-        suspended = message.max_rows == 1 == rows
-        yield Reply(PORTAL_SUSPENDED if suspended else command_complete(f"SELECT {rows}"))
-
-    def _terms(self, plan: Decision | None = None) -> Generator[Effect, Any, tuple[Terms, int]]:
-        """What the statement or else the settings say of the price, and the time limit."""
-        frames = yield from self._asked(*to_shadow.read_settings(self._own))
-        row = next(read_data_row(frame.body) for frame in frames if frame.kind == b"D")
-        epsilon, *others, timeout = (None if v is None else v.decode("utf-8") for v in row)
-        if plan is not None and plan.epsilon is not None:
-            epsilon = plan.epsilon
-        return self._limits().terms(epsilon, *others), int(timeout or 0)
-
-    def _release(self, portal: Portal, description: bytes = b"") -> Generator[Effect, Any, int]:
-        """Answer a count; the number of rows that its HAVING, LIMIT and OFFSET leave: 0 or 1."""
-        terms, timeout = yield from self._terms(portal.plan)
-        outcome = yield Count(
-            portal.sql, terms.epsilon, terms.error_bars, timeout, error=terms.error
-        )
-        remaining = yield Remaining()
-        yield Reply(notice(outcome, remaining).encode())
-        values = (outcome.value, *(outcome.interval or (None, None))[: 2 * portal.ends])
-        formats = portal.formats if len(portal.formats) > 1 else (*portal.formats, 0)[:1] * 3
-        shown = [
-            None if value is None else encode_int8(value, bool(binary))
-            for value, binary in zip(values, formats, strict=False)
-        ]
-        yield Reply(description + (data_row(shown) if outcome.shown else b""))
-        return int(outcome.shown)
-
-    def _release_table(self, name: str, portal: Portal) -> Steps:
-        """Answer a table: its rows go into a portal of the shadow's, which hands them out."""
-        terms, timeout = yield from self._terms(portal.plan)
-        bars, shape = terms.error_bars, portal.shape
-        if portal.always and terms.error is not None:
-            # The width of a wish that is granted for a table is public: its ends are free.
-            bars = terms.epsilon
-        if portal.always and not portal.ends:
-            bars = None
-        known = bars is not None and shape is not None and any(shape.ends)
-        if shape is None or (portal.ends != known and not portal.always):
-            raise _Refusal(_CHANGED)
-        types = tuple(column.type_oid for column in portal.columns)
-        if portal.ends and not known:
-            # A row of the types alone, without those of the ends.
-            places = without_ends(["shown"] * len(shape.ends), shape)
-            types = tuple(oid for oid, one in zip(types, places, strict=True) if one)
-        outcome = yield Count(portal.sql, terms.epsilon, bars, timeout, types, terms.error)
-        remaining = yield Remaining()
-        yield Reply(notice(outcome, remaining).encode())
-        rows = outcome.rows
-        if portal.ends and not known:
-            rows = [without_ends(row, shape) for row in rows]
-        own, columns, formats = f"{self._own}_read", portal.columns, portal.formats
-        yield from self._asked(*to_shadow.carry_rows(own, name, columns, rows, formats))
-        portal.carried = True
-
-    def _refresh(self, plan: Decision) -> Steps:
-        if "budget" in plan.fresh:
-            remaining = yield Remaining()
-            own = yield OwnBudget()
-            yield from self._asked(*to_shadow.write_budget(self._own, remaining, own))
-        if "history" in plan.fresh:
-            rows = yield History()
-            yield from self._asked(*to_shadow.write_history(self._own, rows))
-
-    def _stream(self, plan: Decision | None, message: Execute) -> Steps:
-        frame: Frame = yield Stream(to_shadow.execute(message))
-        if frame.kind == b"E":
-            raise _ShadowError(frame.body)
-        if plan is not None:
-            self._prepared.deallocate(plan)
-        yield Reply(pack(*frame))
-
-    def _relay(self, data: bytes) -> Steps:
-        for frame in (yield from self._asked(data, 1)):
-            yield Reply(pack(*frame))
-
-    def _asked(self, data: bytes, replies: int) -> Generator[Effect, Any, list[Frame]]:
-        frames: list[Frame] = yield Ask(data, replies)
-        if frames[-1].kind == b"E":
-            raise _ShadowError(frames[-1].body)
-        return frames
 
     def _validate_assignment(self, plan: Decision) -> None:
         if plan.assigns is not None:

@@ -9,7 +9,8 @@ import duckdb
 import pytest
 
 from sqlrs.compiler.statement import compile_statement
-from sqlrs.database import Database, connect
+from sqlrs.connecting import connect
+from sqlrs.database import Database
 from sqlrs.engines.base import Opened
 from sqlrs.errors import QueryRefused
 from sqlrs.measures import Contributions

@@ -183,6 +183,16 @@ def test_what_cannot_be_unpacked_is_refused(tmp_path: Path) -> None:
         sqlrs.connect(tables={"visit": tmp_path / "two.csv.zip"})
 
 
+def test_an_archive_that_is_damaged_is_refused(tmp_path: Path) -> None:
+    """Its bytes may be no compressed text at all, which another error says than a wrong sum."""
+    path = compressed(tmp_path / "visits.csv.zip", CSV + "1,2024-01-01,5\n" * 1000)
+    whole = path.read_bytes()
+    for place in (45, 60, 90):
+        path.write_bytes(whole[:place] + b"\xff" * 12 + whole[place + 12 :])
+        with pytest.raises(UsageError, match="unpacked"):
+            sqlrs.connect(tables={"visit": path})
+
+
 @pytest.mark.parametrize("ending", ["bz2", "xz", "zip"])
 def test_what_unpacks_to_more_than_the_disk_holds_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str

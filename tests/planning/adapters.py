@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import duckdb
@@ -69,3 +70,27 @@ class Direct:
             some = found[start : start + _AT_ONCE]
             insert = f"INSERT INTO {table.name} VALUES {', '.join([f'({marks})'] * len(some))}"
             cursor.executemany(insert, [[value for row in some for value in row]])
+
+
+class Lasting(Direct):
+    """A snapshot of rows that nobody can change, and as much of an engine as is needed."""
+
+    def __init__(self, direct: Direct, learned: dict[str, object] | None) -> None:
+        super().__init__(direct.connection)
+        self.direct = direct
+        self.learned = learned
+        self.read: list[exp.Expression] = []
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Lasting]:
+        # Each time another one, with what is known of the rows.
+        found = Lasting(self.direct, self.learned)
+        found.read = self.read
+        yield found
+
+    def scans_files(self, statement: exp.Expression) -> bool:
+        return False
+
+    def rows(self, statement: exp.Expression) -> list[tuple[Any, ...]]:
+        self.read.append(statement)
+        return self.direct.rows(statement)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hypothesis import strategies as st
@@ -94,6 +94,29 @@ def queries(draw: st.DrawFn, most_atoms: int = 4, line: Line = NUMBERS) -> Query
     elif names and draw(st.integers(0, 3)) == 0:
         distinct = frozenset(draw(st.sets(st.sampled_from(names), min_size=1)))
     return Query(atoms, frozenset(inequalities), frozenset(comparisons), tuple(generals), distinct)
+
+
+@st.composite
+def distinct_outputs(draw: st.DrawFn, of: Query) -> Query:
+    """The query with distinct outputs, mostly a key, and often a condition across the rows of it.
+
+    Rows that a key decides are counted once: others are their witnesses, and a condition ties both.
+    """
+    atoms = tuple(replace(one, weight=None) for one in of.atoms)
+    names = sorted(frozenset[Variable]().union(*(one.variables for one in atoms)))
+    output = frozenset(draw(st.sets(st.sampled_from(names), max_size=1))) if names else frozenset()
+    keys = [key for one in atoms for key in sorted(one.keys, key=sorted)]
+    if keys:
+        output |= draw(st.sampled_from(keys))
+    near = frozenset[Variable]().union(*(a.variables for a in atoms if output & a.variables))
+    inequalities, comparisons = of.inequalities, of.comparisons
+    if near and (far := [v for v in names if v not in near]) and draw(st.booleans()):
+        tie = draw(st.sampled_from(sorted(near))), draw(st.sampled_from(far))
+        if draw(st.booleans()):
+            inequalities |= {Inequality.between(*tie)}
+        else:
+            comparisons |= {Comparison(*tie, draw(st.booleans()))}
+    return Query(atoms, inequalities, comparisons, of.generals, output or None)
 
 
 @st.composite

@@ -5,10 +5,8 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -38,7 +36,7 @@ from sqlrs.sql.leading_groups import groups_statement
 from sqlrs.sql.repetitions import unmatched
 from sqlrs.sql.write import statement_of
 from sqlrs.trees.kept import Kept
-from tests.planning.adapters import Direct
+from tests.planning.adapters import Direct, Lasting
 from tests.planning.owned_cases import OwnedCase, random_measure, seen
 from tests.planning.strategies import TABLES, Case, cases, queries, rows_of
 from tests.support.builders import atom, query, table
@@ -53,30 +51,6 @@ def read_everything() -> Iterator[None]:
         patch.setattr(reading, "_PATIENCE", 0.0)
         patch.setattr(leading_planning, "_WORTH_KEEPING", 0)
         yield
-
-
-class Lasting(Direct):
-    """A snapshot of rows that nobody can change, and as much of an engine as is needed."""
-
-    def __init__(self, direct: Direct, learned: dict[str, object] | None) -> None:
-        super().__init__(direct.connection)
-        self.direct = direct
-        self.learned = learned
-        self.read: list[exp.Expression] = []
-
-    @contextmanager
-    def snapshot(self) -> Iterator[Lasting]:
-        # Each time another one, with what is known of the rows.
-        found = Lasting(self.direct, self.learned)
-        found.read = self.read
-        yield found
-
-    def scans_files(self, statement: exp.Expression) -> bool:
-        return False
-
-    def rows(self, statement: exp.Expression) -> list[tuple[Any, ...]]:
-        self.read.append(statement)
-        return self.direct.rows(statement)
 
 
 def plain_value(residual: Residual, snapshot: Direct) -> int:

@@ -8,18 +8,27 @@ from math import prod
 import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
+from sqlglot import exp
 
+from sqlrs.catalog import ColumnType, Family
 from sqlrs.planning.by_group import ByGroup
 from sqlrs.planning.choose import choose
 from sqlrs.planning.plan import Plain, PrunedSemiJoins, SemiJoins
 from sqlrs.planning.table_statistics import Statistics
 from sqlrs.planning.witnesses import Witnessed, witnessed
-from sqlrs.query import Query, Variable
 from sqlrs.residuals.residual import Residual, Residuals
 from sqlrs.sql.grouped import grouped_totals
 from sqlrs.sql.write import statement_of
 from tests.planning.adapters import Direct
-from tests.planning.strategies import NUMBERS, Case, evaluate, queries, rows_of, tables
+from tests.planning.strategies import (
+    NUMBERS,
+    Case,
+    distinct_outputs,
+    evaluate,
+    queries,
+    rows_of,
+    tables,
+)
 from tests.support import brute
 from tests.support.builders import atom, query, table
 from tests.support.examples import examples
@@ -32,17 +41,9 @@ MOST_TRIED = 3000
 @st.composite
 def witnessed_cases(draw: st.DrawFn, most_atoms: int = 4, line: Line = NUMBERS) -> Case:
     """A residual of distinct outputs, among which there is mostly a key."""
-    drawn = draw(queries(most_atoms, line))
-    atoms = tuple(replace(one, weight=None) for one in drawn.atoms)
-    names = sorted(frozenset[Variable]().union(*(one.variables for one in atoms)))
-    output = frozenset(draw(st.sets(st.sampled_from(names)))) if names else frozenset()
-    keys = [key for one in atoms for key in sorted(one.keys, key=sorted)]
-    if keys:
-        output |= draw(st.sampled_from(keys))
-    parts = (drawn.inequalities, drawn.comparisons, drawn.generals)
-    residuals = Residuals(Query(atoms, *parts, output or None))
+    residuals = Residuals(draw(distinct_outputs(draw(queries(most_atoms, line)))))
     everything = residuals.query.everything
-    members = draw(st.sets(st.sampled_from(sorted(everything)), min_size=1))
+    members = draw(st.just(everything) | st.sets(st.sampled_from(sorted(everything)), min_size=1))
     residual = residuals.of(frozenset(members))
     if residual.external:
         residual = residuals.of(everything)
@@ -138,6 +139,19 @@ def test_what_is_counted_and_what_is_a_witness() -> None:
     assert witnessed(replace(residual, query=replace(residual.query, distinct=None))) is None
 
 
+def test_no_witness_where_a_condition_tells_equal_values_apart() -> None:
+    """Which of several equal values it reads is decided by the joined rows: they stay joined."""
+    double = ColumnType(Family.FLOAT, "DOUBLE")
+    weighed = table("weighed", "id", "kilos", keys=["id"], types={"kilos": double})
+    scale = table("scale", "of", "kilos", types={"kilos": double})
+    text = exp.DataType.build("VARCHAR")
+    one, other = (exp.Cast(this=exp.Placeholder(this=f"v{i}"), to=text.copy()) for i in (0, 1))
+    for condition, found in ((exp.LT(this=one, expression=other), False), (None, True)):
+        general = [] if condition is None else [(condition, "k l")]
+        of = query(atom(weighed, "o", "k"), atom(scale, "o", "l"), general=general, distinct="o")
+        assert (witnessed(Residuals(of).of(of.everything)) is not None) is found
+
+
 def test_an_order_counts_once(on_duckdb: Direct) -> None:
     """As distinct outputs do: joined rows, the negative control, are more."""
     residual = two_suppliers("o")
@@ -150,6 +164,34 @@ def test_an_order_counts_once(on_duckdb: Direct) -> None:
     assert value(PrunedSemiJoins(residual, found), on_duckdb) == 1
     rows = replace(residual, query=replace(residual.query, distinct=None))
     assert value(Plain(rows), on_duckdb) == 6
+
+
+def test_a_witness_meets_what_ties_it_to_the_counted_row(on_duckdb: Direct) -> None:
+    """A line of another supplier than the order's customer; without the condition any line does."""
+    tied = query(atom(ORDER, "o", "c"), atom(LINE, "o", "s"), different="c s", distinct="o")
+    residual = Residuals(tied).of(tied.everything)
+    on_duckdb.fill(ORDER, [(1, 7), (2, 7), (3, 8)])
+    on_duckdb.fill(LINE, [(1, 7), (1, 9), (2, 7), (2, 7)])
+    found = witnessed(residual)
+    assert found is not None
+    assert value(SemiJoins(residual, found), on_duckdb) == 1
+    free = replace(residual, inequalities=frozenset())
+    assert value(SemiJoins(free, found), on_duckdb) == 2
+
+
+def test_groups_whose_bound_is_above_the_best_seed_are_counted(on_duckdb: Direct) -> None:
+    """The customer with the most orders has no line; the next two decide."""
+    ordered = query(atom(ORDER, "o", "c"), atom(CUSTOMER, "c"), atom(LINE, "o", "s"), distinct="o")
+    residual = Residuals(ordered).of(frozenset({0, 2}))
+    found = witnessed(residual)
+    assert found is not None and residual.boundary
+    orders = [(1, 7), (2, 7), (3, 7), (4, 7), (5, 8), (6, 8), (7, 8), (8, 9), (9, 9)]
+    on_duckdb.fill(ORDER, orders)
+    on_duckdb.fill(LINE, [(5, 1), (8, 1), (9, 1), (9, 2)])
+    expected = value(SemiJoins(residual, found), on_duckdb)
+    assert expected == 2
+    for seeds in (1, 2, 3):
+        assert value(PrunedSemiJoins(residual, found, seeds), on_duckdb) == expected
 
 
 def test_which_plan_is_chosen() -> None:

@@ -198,7 +198,17 @@ def test_no_sum_can_be_too_large() -> None:
         for words in packings(plan.total, most, EVEN):
             every = sum(words.above + 2 ** (words.bits * i) for i in range(words.lanes))
             assert most * terms * every < 2**126
+            assert 2 * most * words.lanes < 2**63
     assert not packings(plan.total, 10**40, EVEN)
+
+
+def test_nothing_is_packed_where_no_group_counts_anything() -> None:
+    """A joined column may be NULL in all rows of a large table: no limit holds for steps then."""
+    residual = four_edges()
+    columns = {(EDGE.identity, frozenset({c})): 0 for c in ("src", "dst")}
+    assert limit(residual, replace(EVEN, frequencies=columns)) == 0
+    plan = choose(residual, replace(EVEN, frequencies=columns), in_turn=True, words=True)
+    assert isinstance(plan, Factorised)
 
 
 def test_a_limit_is_above_all_groups() -> None:

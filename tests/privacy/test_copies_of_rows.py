@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from sqlrs.before_charge import Groups, mechanisms_of
 from sqlrs.compiled import CompiledStatement
-from sqlrs.database import connect
+from sqlrs.connecting import connect
 from sqlrs.engines.base import Opened
 from sqlrs.measuring.measurements import Measurements
 from sqlrs.mechanisms import CLIPPED

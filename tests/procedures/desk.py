@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import psycopg
 from psycopg import sql
 
-from sqlrs.database import connect
+from sqlrs.connecting import connect
 from sqlrs.procedures import Definition, Grants, TableDefinition, installable
 from sqlrs.procedures.install import install
 from sqlrs.procedures.render import AnyDefinition

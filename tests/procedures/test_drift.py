@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from psycopg import errors
 
-from sqlrs.database import connect
+from sqlrs.connecting import connect
 from sqlrs.procedures import Definition, Grants
 from sqlrs.procedures.install import install
 from tests.procedures.desk import Desk

@@ -234,7 +234,7 @@ def test_the_least_epsilon_is_that_of_the_lattice(desk: Desk) -> None:
         desk.run(f"CREATE TABLE {name} (a int, b int)")
     star = "SELECT count(*) FROM r JOIN s ON r.a = s.a JOIN t ON r.a = t.a JOIN u ON r.a = u.a"
     definition = desk.define(star)
-    from sqlrs.database import connect
+    from sqlrs.connecting import connect
 
     with connect(desk.url) as database:
         compiled = Compiled.of(star, database.catalog, Settings())

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from sqlrs.compiled import Compiled
-from sqlrs.database import connect
+from sqlrs.connecting import connect
 from sqlrs.measuring.measure import measure
 from sqlrs.mechanisms import mechanism_named
 from sqlrs.noise import PolyLaplace

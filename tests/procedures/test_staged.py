@@ -18,7 +18,7 @@ from sqlglot import exp
 
 from sqlrs.catalog import Catalog, Column, Table
 from sqlrs.compiled import Compiled
-from sqlrs.database import connect
+from sqlrs.connecting import connect
 from sqlrs.graphs.patterns import pattern_sql
 from sqlrs.noise import PolyLaplace
 from sqlrs.procedures import Definition

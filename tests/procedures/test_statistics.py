@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import pytest
 from psycopg import errors
 
-from sqlrs.database import connect
+from sqlrs.connecting import connect
 from sqlrs.errors import EngineFailed
 from sqlrs.procedures.server_statistics import hide, hide_script, warnings
 from tests.procedures.desk import TRIANGLES, Desk, ask

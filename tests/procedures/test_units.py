@@ -24,7 +24,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from sqlrs.catalog import Catalog
-from sqlrs.database import connect
+from sqlrs.connecting import connect
 from sqlrs.errors import QueryRefused, UsageError
 from sqlrs.measures import Contributions
 from sqlrs.procedures import UnitDefinition, installable

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from sqlrs.compiled import CompiledStatement
-from sqlrs.database import connect
+from sqlrs.connecting import connect
 from sqlrs.measuring.measurements import Measurements
 from sqlrs.mechanisms.summand_bounds import bounds_of
 from sqlrs.noise.lomax import Lomax, _Sizes

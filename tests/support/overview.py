@@ -14,7 +14,7 @@ from fractions import Fraction
 from pathlib import Path
 from xml.etree import ElementTree
 
-from sqlrs.database import connect
+from sqlrs.connecting import connect
 from sqlrs.graphs.demo import demo_edges
 from sqlrs.graphs.patterns import pattern_sql
 from sqlrs.noise import DEFAULT_SHAPE, PolyLaplace
