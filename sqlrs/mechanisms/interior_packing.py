@@ -10,7 +10,10 @@ millions, are only gone through. Floating point: nothing here is believed, see
 with a row of A for each unit. Two things are not as in textbooks, both because there are so many
 results. The products x z and t v are wanted in proportion to ``most``, as if a result of weight w
 were w results. And a result whose numbers would leave their range stops on its way there, alone:
-one of millions must not hold up the others. What is missed by that, the next step makes good.
+one of millions must not hold up the others. What is missed by that is made good at once: z or v
+grows to what the prices ask for, so that z = A' y + v - 1 at every step, and a unit has left what
+its results leave to it, unless that is next to nothing. Without that there are twice the steps, and
+at the end only what is missed is large.
 """
 
 from __future__ import annotations
@@ -33,6 +36,10 @@ _MOST_STEPS = 100
 _NOTHING = 1e-12
 # So much of the way to the border a step may go: of prices and of what units leave; of a result.
 _OF_UNITS, _OF_RESULTS = 0.995, 0.6
+# A unit's rest becomes what its results leave, unless it would lose more than all but this part.
+_LEAST_REST = 0.1
+# Added to the diagonal, in parts of it, until the equations can be solved.
+_SHIFTS = (0.0, 1e-12, 1e-10, 1e-8)
 # So many results at a time stay in the cache, and are too few for numpy to wake further threads.
 _PIECE = 1 << 13
 _BLOCK = 128
@@ -133,7 +140,7 @@ class _Triangular:
 
     @classmethod
     def of(cls, matrix: Array) -> _Triangular:
-        lower = np.linalg.cholesky(matrix)
+        lower = _lower(matrix)
         starts = range(0, len(lower), _BLOCK)
         blocks = (lower[i : i + _BLOCK, i : i + _BLOCK] for i in starts)
         return cls(lower, tuple(np.linalg.inv(block) for block in blocks))
@@ -157,7 +164,7 @@ class _Triangular:
 class _Weighed:
     """Of a point: what both sides are apart and the sum of all products; by unit the rest.
 
-    A D (v - z - r) where r is what the dual side misses, A D (1/x - 1/t), and A x.
+    A D (v - z), A D (1/x - 1/t), and A x.
     """
 
     apart: float
@@ -171,7 +178,7 @@ class _Weighed:
 class _Point:
     """Where the method stands, strictly inside: by result x, t, z and v, by unit s and y.
 
-    ``kept``: three numbers for each result that live as long as a step, and what is missed.
+    ``kept``: three numbers for each result that live as long as a step.
     """
 
     owners: _Owners
@@ -181,7 +188,7 @@ class _Point:
     v: Array
     s: Array
     y: Array
-    kept: tuple[Array, Array, Array, Array]
+    kept: tuple[Array, Array, Array]
 
     @classmethod
     def first(cls, owners: _Owners, most: Array) -> _Point:
@@ -192,26 +199,30 @@ class _Point:
         y = np.full(owners.units, 1 / len(owners.places))
         apart = np.concatenate([owners.summed(y, p) for p in owners.pieces()]) - 1
         v = np.maximum(-apart, 0) + 0.3
-        kept = (np.empty_like(x), np.empty_like(x), np.empty_like(x), np.empty_like(x))
+        kept = (np.empty_like(x), np.empty_like(x), np.empty_like(x))
         return cls(owners, x, most - x, apart + v, v, 1 - owners.all_per_unit(x), y, kept)
 
     def weighed(self) -> _Weighed:
-        """Where it stands; D and what the dual side misses into ``kept``."""
+        """Where it stands, once it misses as little as it can; D into ``kept``."""
         straight, centred, used = np.zeros((3, self.owners.units + 1))
         apart = float(self.y.sum())
         products = float(self.s @ self.y)
         for p in self.owners.pieces():
             x, t, z, v = self.x[p], self.t[p], self.z[p], self.v[p]
-            d = 1 / (z / x + v / t)
             beyond = self.owners.summed(self.y, p) - 1
             missed = beyond + v - z
-            self.kept[0][p], self.kept[3][p] = d, missed
+            z += np.maximum(missed, 0)
+            v += np.maximum(-missed, 0)
+            d = 1 / (z / x + v / t)
+            self.kept[0][p] = d
             apart += float((x + t) @ np.maximum(-beyond, 0) - x.sum())
             products += float(x @ z + t @ v)
-            straight += self.owners.per_unit(d * (v - z - missed), p)
+            straight += self.owners.per_unit(d * (v - z), p)
             centred += self.owners.per_unit(d * (x + t) * (1 / x - 1 / t), p)
             used += self.owners.per_unit(x, p)
         apart += float(np.maximum(used[:-1] - 1, 0).sum())
+        rest = 1 - used[:-1]
+        self.s = np.where(rest > _LEAST_REST * self.s, rest, self.s)
         return _Weighed(apart, products, straight[:-1], centred[:-1], used[:-1])
 
     def advance(self, at: _Weighed) -> None:
@@ -245,8 +256,7 @@ class _Point:
         left = 0.0
         for p in self.owners.pieces():
             x, t, z, v = self.x[p], self.t[p], self.z[p], self.v[p]
-            d, missed = self.kept[0][p], self.kept[3][p]
-            priced = self.owners.summed(dy, p) + missed
+            d, priced = self.kept[0][p], self.owners.summed(dy, p)
             dx = d * (v - z - priced)
             dv = v / t * dx - v
             dz = priced + dv
@@ -260,10 +270,10 @@ class _Point:
     def _corrected(self, dy: Array, centre: float) -> Array:
         """The step of all results into ``kept``, as dx, dz and dv, and A dx."""
         moved: Array = np.zeros(self.owners.units + 1)
-        first, second, third, missed = self.kept
+        first, second, third = self.kept
         for p in self.owners.pieces():
             x, t, z, v = self.x[p], self.t[p], self.z[p], self.v[p]
-            priced = self.owners.summed(dy, p) + missed[p]
+            priced = self.owners.summed(dy, p)
             middle = centre * (x + t)
             upper = (middle + third[p]) / t - v
             dx = first[p] * ((middle - second[p]) / x - z - upper - priced)
@@ -286,3 +296,15 @@ class _Point:
 def _part(numbers: Array, change: Array) -> float:
     """How much of a change leaves all of them above 0, at most nearly all of it."""
     return _OF_UNITS / max(1.0, -float((change / numbers).min()))
+
+
+def _lower(matrix: Array) -> Array:
+    """L of a matrix, or of one hardly larger: near the end rounding may leave none of its own."""
+    diagonal = matrix.diagonal().copy()
+    for shift in _SHIFTS:
+        np.fill_diagonal(matrix, diagonal * (1 + shift))
+        try:
+            return np.linalg.cholesky(matrix)
+        except np.linalg.LinAlgError:
+            continue
+    raise np.linalg.LinAlgError

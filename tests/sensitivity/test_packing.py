@@ -139,6 +139,34 @@ def test_the_interior_method_and_the_simplex_method_agree(seed: int) -> None:
         assert abs(here[0] - there[0]) <= GAP * threshold
 
 
+def test_the_interior_method_needs_few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Teams that share people: 16 steps, and 32 where what results miss is left to later steps."""
+    numbers = np.random.default_rng(0)
+    triples: set[tuple[int, ...]] = set()
+    for _ in range(150):
+        size = min(45, 3 + int(4 * numbers.pareto(1.0)))
+        people = (40 * numbers.pareto(0.8, size)).astype(int) % 1500
+        triples.update(combinations(sorted(set(people.tolist())), 3))
+    columns = tuple([row[i] for row in sorted(triples)] for i in range(3))
+    packing = Packing.of(OwnedResults(columns, [1] * len(triples)))
+    cut = packing.cut_to(packing.largest // 8)
+    assert is_for_interior(cut)
+    monkeypatch.setattr(interior_packing, "_MOST_STEPS", 24)
+    guess = interior_guess(cut, int)
+    assert guess is not None and cut.certified(*guess) is not None
+
+
+def test_equations_that_rounding_has_spoilt_are_solved() -> None:
+    """Two units that share all their results, hardly apart from one."""
+    matrix = np.array([[1.0, 1.0], [1.0, 1.0 - 1e-14]])
+    with pytest.raises(np.linalg.LinAlgError):
+        np.linalg.cholesky(matrix)
+    lower = interior_packing._lower(matrix.copy())
+    assert np.allclose(lower @ lower.T, matrix, rtol=1e-7)
+    with pytest.raises(np.linalg.LinAlgError):
+        interior_packing._lower(-np.eye(2))
+
+
 def test_numbers_without_sense_end_the_interior_method() -> None:
     cut = Packing.of(owned({frozenset({0, 1}): 3, frozenset({1}): 4})).cut_to(2)
     for weights in (np.full(len(cut.weights), np.nan), np.full(len(cut.weights), np.inf)):
