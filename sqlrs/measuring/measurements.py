@@ -364,7 +364,7 @@ def _until_settled(work: Work, evaluator: Evaluator, folding: Folding, before: _
 def _limited(evaluator: Evaluator, chosen: list[Residual]) -> list[Residual]:
     """The residuals for which a frequency is read first, and kept for later queries.
 
-    Where nothing is kept, what conditions thin out is read sooner than the whole table.
+    Where nothing is kept, a residual that costs no more than the frequency is evaluated at once.
     """
     known = evaluator.sampled.frequencies(evaluator.snapshot)
     kept = rows_for_good(evaluator.snapshot) is not None
@@ -372,14 +372,21 @@ def _limited(evaluator: Evaluator, chosen: list[Residual]) -> list[Residual]:
     found = []
     for part in chosen:
         one = evaluator.reduced(part)
-        thinned = not kept and any(map(has_condition, one.atoms))
-        above = None if thinned or frequency_of(one) else frequency_above(one)
+        above = None if frequency_of(one) else frequency_above(one)
+        if above is not None and not kept and _is_cheap(one, *above):
+            continue
         if above is not None and (columns := (above[0].identity, above[1])) not in known:
             wanted[columns] = above
             found.append(part)
     if wanted:
         evaluator.sampled.read_frequencies(evaluator.snapshot, list(wanted.values()))
     return found
+
+
+def _is_cheap(residual: Residual, table: Table, names: frozenset[str]) -> bool:
+    """Whether a condition thins a residual out, or an index has the rows of its table in order."""
+    thinned = residual.predicates or any(map(has_condition, residual.atoms))
+    return bool(thinned or names & table.index_leads)
 
 
 def _next(
