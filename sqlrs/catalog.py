@@ -137,6 +137,7 @@ class Table:
     ``oid`` is the database's own number for it, ``parts`` those of the tables whose rows it shows
     too: its partitions and inheritance children.
     ``references``: its foreign keys, by the schema.
+    ``index_leads``: columns in whose order an index reads the rows, where that has to be asked for.
     ``rows_per_unit``: how many of its rows may belong to one unit, which is what is protected.
     Where the catalog has a unit that owns rows of several tables: ``owners`` say whose a row is,
     and at most ``max_rows`` of a unit's rows are used.
@@ -150,6 +151,7 @@ class Table:
     oid: int | None = field(default=None, compare=False, repr=False)
     parts: frozenset[int] = field(default=frozenset(), compare=False, repr=False)
     references: tuple[Link, ...] = field(default=(), compare=False, repr=False)
+    index_leads: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
     rows_per_unit: int = 1
     owners: tuple[Owner, ...] = ()
     max_rows: int | None = None

@@ -7,7 +7,7 @@
 --   enable_mergejoin             steps have no order and no statistics: what looks cheap to merge has to be sorted
 --   enable_memoize               a cache of nested loops is taken to hit where it never does (PostgreSQL 14 on)
 --   client_connection_check…     a statement ends when the program that asked for it was killed
---   work_mem                     room for the hash tables of joins and groups
+--   work_mem                     room for the hash tables of joins and groups, and for steps that are read twice
 SELECT
   set_config('search_path', %(search_path)s, true),
   set_config('row_security', 'off', true),
@@ -21,5 +21,5 @@ SELECT
     FROM pg_catalog.pg_settings
     WHERE name = 'client_connection_check_interval'
   ),
-  set_config('work_mem', greatest(pg_size_bytes(current_setting('work_mem')) / 1024, 65536)::text, true),
+  set_config('work_mem', greatest(pg_size_bytes(current_setting('work_mem')) / 1024, 131072)::text, true),
   set_config('statement_timeout', coalesce(%(timeout)s, current_setting('statement_timeout')), true)

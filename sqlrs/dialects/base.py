@@ -72,6 +72,8 @@ class Dialect:
     holds_functions: ClassVar[bool] = False
     """Whether a private count can be installed in it as a function."""
 
+    whole_columns: ClassVar[float] = 10_000_000
+    """Up to so many rows of a column are read for statistics; of a larger table a sample is."""
     quick_rows: ClassVar[float | None] = None
     """Up to so many rows read and joined a plan with more steps gains nothing; None: as usual."""
     sums_words: ClassVar[bool] = False

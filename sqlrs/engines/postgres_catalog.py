@@ -90,6 +90,7 @@ def _tables(fetch: Fetch) -> tuple[Table, ...]:
         columns[str(schema), str(table)].append(Column(str(name), kind, nullable=bool(nullable)))
     columns = _with_values(columns, fetch(template("postgres/value_facts.sql")))
     unique, children = _unique_sets(fetch), _children(fetch)
+    leads = _index_leads(fetch)
     links = references(
         columns,
         (
@@ -113,6 +114,7 @@ def _tables(fetch: Fetch) -> tuple[Table, ...]:
             oid=oids[schema, name],
             parts=_descendants(oids[schema, name], children),
             references=links.get((schema, name), ()),
+            index_leads=leads[schema, name],
         )
         for (schema, name), found in columns.items()
     )
@@ -163,6 +165,13 @@ def _unique_sets(fetch: Fetch) -> dict[Relation, set[frozenset[str]]]:
     for schema, table, names in fetch(template("postgres/keys.sql")):
         unique[str(schema), str(table)].add(frozenset(cast(Iterable[str], names)))
     return unique
+
+
+def _index_leads(fetch: Fetch) -> dict[Relation, frozenset[str]]:
+    leads: dict[Relation, frozenset[str]] = defaultdict(frozenset)
+    for schema, table, name in fetch(template("postgres/index_leads.sql")):
+        leads[str(schema), str(table)] |= {str(name)}
+    return leads
 
 
 def _children(fetch: Fetch) -> dict[int, list[int]]:

@@ -82,7 +82,8 @@ class Evaluator:
         """Sizes and repetition; a plain plan needs none, nor does one table: it is read once."""
         if self.how == "plain" or len(self.query.atoms) == 1:
             return None
-        return self.sampled.of(self.snapshot, self.query, alone=self.alone)
+        whole = dialect_named(self.dialect).whole_columns
+        return self.sampled.of(self.snapshot, self.query, alone=self.alone, whole=whole)
 
     def __call__(self, residual: Residual) -> Evaluation:
         """Plan one residual and run its statement."""

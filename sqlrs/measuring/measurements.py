@@ -9,7 +9,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from sqlrs.catalog import Table
-from sqlrs.engines.base import Measurable, Opened, Row, Snapshot
+from sqlrs.engines.base import Measurable, Opened, Row, Snapshot, rows_for_good
 from sqlrs.errors import EngineFailed
 from sqlrs.measures import (
     Contributions,
@@ -25,6 +25,7 @@ from sqlrs.measuring.read_on_the_way import ReadOnTheWay, is_grouped_table
 from sqlrs.measuring.sampling import SampledTables
 from sqlrs.measuring.work import Fold, Folding, Gauge, Progress, Values, Work
 from sqlrs.planning.external_plans import DEFAULT_SOLVER_SECONDS
+from sqlrs.planning.key_joins import has_condition
 from sqlrs.planning.limits import frequency_above, frequency_of, limit, of_whole_tables
 from sqlrs.planning.table_statistics import Columns
 from sqlrs.query import Term
@@ -361,19 +362,31 @@ def _until_settled(work: Work, evaluator: Evaluator, folding: Folding, before: _
 
 
 def _limited(evaluator: Evaluator, chosen: list[Residual]) -> list[Residual]:
-    """The residuals for which a frequency is read first, and kept for later queries."""
+    """The residuals for which a frequency is read first, and kept for later queries.
+
+    Where nothing is kept, a residual that costs no more than the frequency is evaluated at once.
+    """
     known = evaluator.sampled.frequencies(evaluator.snapshot)
+    kept = rows_for_good(evaluator.snapshot) is not None
     wanted: dict[Columns, tuple[Table, frozenset[str]]] = {}
     found = []
     for part in chosen:
         one = evaluator.reduced(part)
         above = None if frequency_of(one) else frequency_above(one)
+        if above is not None and not kept and _is_cheap(one, *above):
+            continue
         if above is not None and (columns := (above[0].identity, above[1])) not in known:
             wanted[columns] = above
             found.append(part)
     if wanted:
         evaluator.sampled.read_frequencies(evaluator.snapshot, list(wanted.values()))
     return found
+
+
+def _is_cheap(residual: Residual, table: Table, names: frozenset[str]) -> bool:
+    """Whether a condition thins a residual out, or an index has the rows of its table in order."""
+    thinned = residual.predicates or any(map(has_condition, residual.atoms))
+    return bool(thinned or names & table.index_leads)
 
 
 def _next(

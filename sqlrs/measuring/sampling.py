@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import field
 from typing import cast
@@ -11,6 +12,7 @@ from sqlglot import exp
 
 from sqlrs.catalog import Table
 from sqlrs.dialects import dialect_named
+from sqlrs.dialects.base import Dialect
 from sqlrs.engines.base import Snapshot, integer_rows, learned, rows_for_good
 from sqlrs.planning.key_joins import joins_by_keys
 from sqlrs.planning.leading import Leaders
@@ -24,10 +26,8 @@ from sqlrs.sql.leading_groups import groups_statement, kept_as
 from sqlrs.sql.repetitions import largest_frequencies, repetitions, sizes_of, unmatched
 from sqlrs.values import behave_alike
 
-# Below this many rows every plan is quick; up to the next number a column is read as a whole, and
-# of a larger table a sample of so many rows tells enough.
+# Below this many rows every plan is quick; of a large table a sample of so many rows tells enough.
 _SMALL = 2_000
-_WHOLE = 10_000_000
 _SAMPLE = 200_000
 # Joins of whole tables whose groups that lead are kept.
 _MOST_GROUPS = 64
@@ -90,32 +90,38 @@ class SampledTables:
     def __init__(self) -> None:
         self._begin(None)
 
-    def of(self, snapshot: Snapshot, query: Query, *, alone: bool = False) -> Statistics:
+    def of(
+        self,
+        snapshot: Snapshot,
+        query: Query,
+        *,
+        alone: bool = False,
+        whole: float = Dialect.whole_columns,
+    ) -> Statistics:
         """The statistics of a query's tables, of which only what is new is read.
 
-        ``alone``: they guide the query itself and none of its residuals.
+        ``alone``: they guide the query itself and none of its residuals. ``whole``: columns of at
+        most so many rows are read as a whole, and those that an index has in order.
         """
         if snapshot is not self._snapshot:
             self._begin(snapshot)
         tables = list({atom.table.identity: atom.table for atom in query.atoms}.values())
-        self._read_sizes(
-            snapshot, [one for one in tables if one.identity not in self._sampled.rows]
-        )
-        guessed: dict[tuple[Identity, str], Repetition] = {}
-        if joins_by_keys(query.atoms) and (alone or len(query.private) <= _EACH_NEEDED):
-            # A sample would take as long as what it guides, and no residual can be left out.
-            guessed = self._guessed_columns(query)
-        else:
-            self._read_columns(
-                snapshot,
-                [
-                    (table, name)
-                    for table, name in _joined_columns(query)
-                    if self._sampled.rows[table.identity] > _SMALL
-                    and frozenset({name}) not in table.keys
-                    and (table.identity, name) not in self._sampled.columns
-                ],
-            )
+        # A sample would take as long as what it guides, and no residual can be left out.
+        guess = joins_by_keys(query.atoms) and (alone or len(query.private) <= _EACH_NEEDED)
+        wanted = [
+            (table, name)
+            for table, name in (() if guess else _joined_columns(query))
+            if frozenset({name}) not in table.keys
+            and (table.identity, name) not in self._sampled.columns
+        ]
+        rows = self._sampled.rows
+        ordered = [(table, n) for table, n in wanted if _tells_size(table, n)]
+        self._read_columns(snapshot, [one for one in ordered if one[0].identity not in rows], whole)
+        self._read_sizes(snapshot, [one for one in tables if one.identity not in rows])
+        unread = [one for one in wanted if (one[0].identity, one[1]) not in self._sampled.columns]
+        large = [one for one in unread if rows[one[0].identity] > _SMALL]
+        self._read_columns(snapshot, large, whole)
+        guessed = self._guessed_columns(query) if guess else {}
         columns = {**guessed, **self._sampled.columns}
         return Statistics(dict(self._sampled.rows), columns, dict(self._sampled.frequencies))
 
@@ -239,10 +245,15 @@ class SampledTables:
         counted = {int(cast(int, i)): float(cast(int, n)) for i, n in found}
         self._sampled.rows.update({table.identity: counted[i] for i, table in enumerate(tables)})
 
-    def _read_columns(self, snapshot: Snapshot, wanted: Sequence[tuple[Table, str]]) -> None:
+    def _read_columns(
+        self, snapshot: Snapshot, wanted: Sequence[tuple[Table, str]], whole: float
+    ) -> None:
         if not wanted:
             return
-        rates = [_rate(self._sampled.rows[table.identity]) for table, _ in wanted]
+        rates = [
+            1.0 if name in table.index_leads else _rate(self._sampled.rows[table.identity], whole)
+            for table, name in wanted
+        ]
         sampled = [(*one, rate) for one, rate in zip(wanted, rates, strict=True)]
         for row in snapshot.rows(repetitions(sampled)):
             i, distinct, seen, squares, most = (int(cast(int, v)) for v in row)
@@ -250,6 +261,8 @@ class SampledTables:
             self._sampled.columns[table.identity, name] = _scaled(
                 distinct, seen, squares, most, rates[i]
             )
+            if rates[i] == 1.0 and not table.column(name).nullable:
+                self._sampled.rows[table.identity] = float(seen)
             # Of other types, groups may be finer than what a join takes for equal.
             if rates[i] == 1.0 and behave_alike([table.column(name).type]):
                 self._sampled.frequencies[table.identity, frozenset({name})] = most
@@ -268,21 +281,32 @@ class PublicTables(SampledTables):
         self._sampled.rows.update({one.identity: Statistics.GUESSED_ROWS for one in private})
         super()._read_sizes(snapshot, [table for table in tables if not table.private])
 
-    def _read_columns(self, snapshot: Snapshot, wanted: Sequence[tuple[Table, str]]) -> None:
-        super()._read_columns(snapshot, [one for one in wanted if not one[0].private])
+    def _read_columns(
+        self, snapshot: Snapshot, wanted: Sequence[tuple[Table, str]], whole: float
+    ) -> None:
+        super()._read_columns(snapshot, [one for one in wanted if not one[0].private], whole)
 
 
-def _rate(rows: float) -> float:
-    return 1.0 if rows <= _WHOLE else _SAMPLE / rows
+def _tells_size(table: Table, name: str) -> bool:
+    """Whether a column that an index has in order is read as a whole and names every row."""
+    return name in table.index_leads and not table.column(name).nullable
+
+
+def _rate(rows: float, whole: float) -> float:
+    return 1.0 if rows <= max(whole, _SAMPLE) else _SAMPLE / rows
 
 
 def _joined_columns(query: Query) -> list[tuple[Table, str]]:
+    """The columns that are joined, or compared with another one: not with a constant alone."""
+    places = Counter(t for a in query.atoms for _, t in a.terms if isinstance(t, Variable))
+    met = {v for p in query.predicates if len(p.variables) > 1 for v in p.variables}
+    met |= {v for v, number in places.items() if number > 1} | (query.distinct or frozenset())
     found: dict[tuple[Identity, str], tuple[Table, str]] = {}
     for atom in query.atoms:
         for name, term in atom.terms:
             # What is computed may fail on rows that the query leaves out.
             computed = atom.table.column(name).computed is not None
-            if isinstance(term, Variable) and term in query.never_null and not computed:
+            if isinstance(term, Variable) and term in query.never_null & met and not computed:
                 found[atom.table.identity, name] = (atom.table, name)
     return list(found.values())
 

@@ -12,10 +12,11 @@ from sqlglot import exp
 from sqlrs.dialects.base import Dialect
 from sqlrs.planning.bags import Grouping, Input, Join, is_table
 from sqlrs.planning.inclusion_exclusion import Sum, Term
-from sqlrs.planning.leaves import Leaf, Picked
+from sqlrs.planning.leaves import Leaf, Picked, TableRows
 from sqlrs.planning.problem import Above, Condition, Equal, Problem, Renamed
 from sqlrs.query import Inequality, Variable
 from sqlrs.records import dataclass
+from sqlrs.sql.index_order import in_index_order
 from sqlrs.sql.leaf_sources import LeafSource, aliased, leaf_source, picked_source
 from sqlrs.trees.build import (
     connected_order,
@@ -141,7 +142,8 @@ class StatementBuilder:
             else self._summed(grouping.join, select, counts)
         )
         select = with_columns(select, named(value, RESULTS))
-        return grouped_by(select, (again(places[v]) for v in keep)), columns
+        select = grouped_by(select, (again(places[v]) for v in keep))
+        return _read_in_order(select, grouping.join), columns
 
     def _summed(
         self, join: Join, joined: exp.Select, counts: Sequence[exp.Expression]
@@ -396,3 +398,11 @@ def step_name(grouping: Grouping) -> str:
     leaves = "_".join(plain_name(leaf.name) for leaf in grouping.join.leaves)
     keep = "_".join(plain_name(v.name) for v in sorted(grouping.keep))
     return f"{leaves}_per_{keep}" if keep else f"{leaves}_in_all"
+
+
+def _read_in_order(select: exp.Select, join: Join) -> exp.Select:
+    """A grouping of one whole table in the order of an index; any other one as it is."""
+    leaf, *others = join.inputs
+    if others or not isinstance(leaf, TableRows) or leaf.constants or leaf.filters or leaf.weights:
+        return select
+    return in_index_order(select, leaf.table)

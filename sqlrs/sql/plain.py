@@ -108,17 +108,23 @@ def join_of(
     residual: Residual,
     further: Callable[[str], Iterable[str]] = lambda alias: (),
     among: Mapping[Variable, exp.Select] | None = None,
+    first: Callable[[exp.Select], exp.Select] = lambda select: select,
 ) -> tuple[exp.Select, Places]:
     """FROM, JOIN and WHERE of the residual, and the column that stands for each variable.
 
     ``further``: columns that are read of the atom of an alias beside its own.
-    ``among``: variables whose values are some alone, in every atom that holds them.
+    ``among``: variables whose values are some alone, in every atom that holds them; ``first`` keeps
+    an engine from joining before it picks these rows.
     """
-    first, *rest = connected_order(residual.atoms)
-    places, within = _own_places(first)
-    select = exp.Select(from_=exp.From(this=_rows(first, further, among)))
+
+    def rows(atom: Atom) -> exp.Expression:
+        return _rows(atom, further, among, first)
+
+    begin, *rest = connected_order(residual.atoms)
+    places, within = _own_places(begin)
+    select = exp.Select(from_=exp.From(this=rows(begin)))
     joined_here = {v for v, _ in within}
-    where = [*(equal for _, equal in within), *atom_conditions(first)]
+    where = [*(equal for _, equal in within), *atom_conditions(begin)]
     for atom in rest:
         own, within = _own_places(atom)
         common = {
@@ -126,7 +132,7 @@ def join_of(
             for v, here in own.items()
             if v in places
         }
-        select = joined_with(select, _rows(atom, further, among), list(common.values()))
+        select = joined_with(select, rows(atom), list(common.values()))
         joined_here |= {*common, *(v for v, _ in within)}
         where += [*(equal for _, equal in within), *atom_conditions(atom)]
         places = {**own, **places}
@@ -139,6 +145,7 @@ def _rows(
     atom: Atom,
     further: Callable[[str], Iterable[str]],
     among: Mapping[Variable, exp.Select] | None,
+    first: Callable[[exp.Select], exp.Select],
 ) -> exp.Expression:
     """What stands in FROM for an atom."""
     used = atom.reads.union(further(atom.alias))
@@ -152,7 +159,7 @@ def _rows(
         return rows
     # Inside FROM, an engine thins the rows out before it joins them.
     columns = (column(name, atom.alias) for name in sorted(used))
-    return inner(filtered_by(select_from(rows, *columns), some), atom.alias)
+    return inner(first(filtered_by(select_from(rows, *columns), some)), atom.alias)
 
 
 def weights_in(residual: Residual) -> list[exp.Expression]:

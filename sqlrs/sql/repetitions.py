@@ -8,8 +8,9 @@ from sqlglot import exp
 
 from sqlrs.catalog import Table
 from sqlrs.planning.total_lookups import Inclusion
+from sqlrs.sql.index_order import in_index_order
 from sqlrs.trees.build import filtered_by, select_from, table_of, union_of
-from sqlrs.trees.identifiers import column
+from sqlrs.trees.identifiers import column, identifier
 
 
 def sizes_of(tables: Sequence[Table]) -> exp.Expression:
@@ -18,8 +19,31 @@ def sizes_of(tables: Sequence[Table]) -> exp.Expression:
 
 
 def repetitions(columns: Sequence[tuple[Table, str, float]]) -> exp.Expression:
-    """For each column, of a table sampled at a rate, its position and how its values repeat."""
-    return union_of([_repetition(*column, i) for i, column in enumerate(columns)])
+    """For each column, of a table sampled at a rate, its position and how its values repeat.
+
+    What is sampled of a table is read once, for all its columns.
+    """
+    samples: dict[tuple[str | None, str], tuple[Table, float, set[str]]] = {}
+    for table, name, rate in columns:
+        if rate < 1.0:
+            samples.setdefault(table.identity, (table, rate, set()))[2].add(name)
+    names = {identity: f"sample_{i}" for i, identity in enumerate(samples)}
+    found = union_of(
+        [
+            _repetition(table, name, None if rate == 1.0 else names[table.identity], i)
+            for i, (table, name, rate) in enumerate(columns)
+        ]
+    )
+    ctes = [
+        exp.CTE(
+            this=select_from(_sampled(table, rate), *map(column, sorted(some))),
+            alias=exp.TableAlias(this=identifier(names[identity])),
+        )
+        for identity, (table, rate, some) in samples.items()
+    ]
+    if ctes:
+        found.set("with_", exp.With(expressions=ctes))
+    return found
 
 
 def largest_frequencies(wanted: Sequence[tuple[Table, frozenset[str]]]) -> exp.Expression:
@@ -50,10 +74,11 @@ def _largest_frequency(table: Table, names: frozenset[str], position: int) -> ex
     nullable = [name for name in sorted(names) if table.column(name).nullable]
     frequencies = (
         exp.select(exp.alias_(exp.Count(this=exp.Star()), "frequency"))
-        .from_(_source(table, 1.0))
+        .from_(table_of(table))
         .where(*(exp.Not(this=exp.Is(this=column(n), expression=exp.Null())) for n in nullable))
         .group_by(*map(column, sorted(names)))
     )
+    frequencies = in_index_order(frequencies, table)
     most = exp.Max(this=column("frequency", "frequencies"))
     return exp.select(
         exp.alias_(exp.Literal.number(position), "position"),
@@ -65,16 +90,18 @@ def _size(table: Table, position: int) -> exp.Select:
     return exp.select(
         exp.alias_(exp.Literal.number(position), "position"),
         exp.alias_(exp.Count(this=exp.Star()), "size"),
-    ).from_(_source(table, 1.0))
+    ).from_(table_of(table))
 
 
-def _repetition(table: Table, name: str, rate: float, position: int) -> exp.Select:
+def _repetition(table: Table, name: str, sample: str | None, position: int) -> exp.Select:
     frequencies = (
         exp.select(exp.alias_(exp.Count(this=exp.Star()), "frequency"))
-        .from_(_source(table, rate))
+        .from_(table_of(table) if sample is None else identifier(sample))
         .where(exp.Not(this=exp.Is(this=column(name), expression=exp.Null())))
         .group_by(column(name))
     )
+    if sample is None:
+        frequencies = in_index_order(frequencies, table)
     frequency = column("frequency", "frequencies")
     return exp.select(
         exp.alias_(exp.Literal.number(position), "position"),
@@ -90,15 +117,14 @@ def _repetition(table: Table, name: str, rate: float, position: int) -> exp.Sele
     ).from_(frequencies.subquery("frequencies"))
 
 
-def _source(table: Table, rate: float) -> exp.Table:
+def _sampled(table: Table, rate: float) -> exp.Table:
     tree = table_of(table)
-    if rate < 1.0:
-        tree.set(
-            "sample",
-            exp.TableSample(
-                method=exp.Var(this="BERNOULLI"),
-                percent=exp.Literal.number(f"{rate * 100:.6f}"),
-                seed=exp.Literal.number(1),
-            ),
-        )
+    tree.set(
+        "sample",
+        exp.TableSample(
+            method=exp.Var(this="BERNOULLI"),
+            percent=exp.Literal.number(f"{rate * 100:.6f}"),
+            seed=exp.Literal.number(1),
+        ),
+    )
     return tree

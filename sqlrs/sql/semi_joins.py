@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from sqlglot import exp
 
+from sqlrs.planning.key_joins import has_condition
 from sqlrs.planning.witnesses import Witnessed, part_of, predicates_of
 from sqlrs.query import Variable
 from sqlrs.residuals.residual import Members, Residual
 from sqlrs.sql.factorised import StatementBuilder
+from sqlrs.sql.index_order import in_index_order
 from sqlrs.sql.plain import grouped_count, join_of, largest_of
 from sqlrs.trees.build import (
     all_of,
@@ -27,14 +29,18 @@ from sqlrs.trees.predicates import Places, predicate_condition
 
 
 def semi_joined(
-    residual: Residual, found: Witnessed, among: Mapping[Variable, exp.Select] | None = None
+    residual: Residual,
+    found: Witnessed,
+    among: Mapping[Variable, exp.Select] | None = None,
+    first: Callable[[exp.Select], exp.Select] = lambda select: select,
 ) -> tuple[exp.Select, Places]:
     """FROM, JOIN and WHERE: a row for each distinct output.
 
-    ``among``: variables of the counted rows whose values are some alone.
+    ``among``: variables of the counted rows whose values are some alone, and ``first`` what keeps
+    an engine from joining before it picks these.
     """
     held = residual.query.variables(found.counted)
-    select, places = join_of(part_of(residual, found.counted, held), among=among)
+    select, places = join_of(part_of(residual, found.counted, held), among=among, first=first)
     conditions = [_exists(residual, found, group, places) for group in found.groups]
     if where := select.args.get("where"):
         conditions.insert(0, where.this)
@@ -60,15 +66,20 @@ def pruned_semi_joins(
     held = residual.query.variables(found.counted)
     boundary = sorted(residual.boundary)
     names = column_names(residual.boundary)
-    joined, places = join_of(part_of(residual, found.counted, held))
-    bounds = building.add("bounds", grouped_count(joined, places, boundary, None, shown=names))
+    counted = part_of(residual, found.counted, held)
+    joined, places = join_of(counted)
+    groups = grouped_count(joined, places, boundary, None, shown=names)
+    if len(counted.members) == 1 and not counted.predicates and not has_condition(*counted.atoms):
+        groups = in_index_order(groups, counted.atoms[0].table)
+    bounds = building.add("bounds", groups)
 
     def keys() -> list[exp.Expression]:
         return [column(names[v], bounds) for v in boundary]
 
     def exact(among: str) -> exp.Select:
         some = {v: select_from(table_named(among), column(names[v], among)) for v in boundary}
-        joined, places = semi_joined(residual, found, some)
+        evaluated_first = building.dialect.evaluated_first
+        joined, places = semi_joined(residual, found, some, evaluated_first)
         return largest_of(grouped_count(joined, places, boundary, None))
 
     largest = select_from(table_named(bounds), *keys())

@@ -142,6 +142,22 @@ def test_keys_are_unique_never_null_and_always_enforced(
     assert keys_of(catalog, "public.invalid") == []
 
 
+def test_columns_that_an_index_has_in_order(owner: psycopg.Connection, any_db: str) -> None:
+    """The first ones of B-trees over all rows, as their type compares."""
+    owner.execute(
+        """
+        CREATE TABLE t (a int, b int, c int, d int, e text, f text, g int, PRIMARY KEY (a, b));
+        CREATE INDEX ON t (c DESC, a);
+        CREATE INDEX ON t (d) WHERE d > 0;
+        CREATE INDEX ON t (lower(e), b);
+        CREATE INDEX ON t (f text_pattern_ops);
+        CREATE INDEX ON t (e COLLATE "C");
+        CREATE INDEX ON t USING hash (g);
+        """
+    )
+    assert found(read(any_db), "public.t").index_leads == {"a", "c"}
+
+
 def test_children_and_partitions_belong_to_their_parent(
     owner: psycopg.Connection, any_db: str
 ) -> None:
