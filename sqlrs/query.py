@@ -24,6 +24,10 @@ class Variable:
     def __str__(self) -> str:
         return self.name
 
+    # Planning looks variables up more than anything else.
+    def __hash__(self) -> int:
+        return hash(self.name)
+
 
 @dataclass(frozen=True)
 class Constant:

@@ -114,8 +114,7 @@ class Files:
         """The files that a statement reads."""
         if not self._files:
             return frozenset()
-        names = frozenset(table.name.lower() for table in statement.find_all(exp.Table))
-        return names & self._files.keys()
+        return _tables_of(statement) & self._files.keys()
 
     def loaded_first(self, names: frozenset[str]) -> frozenset[str]:
         """Those of the files that are loaded before they are read."""
@@ -166,6 +165,21 @@ class Files:
         if filling.staged is not None:
             with suppress(OSError):
                 filling.staged.unlink()
+
+
+def _tables_of(statement: exp.Expression) -> frozenset[str]:
+    """The names of all tables in a statement. Most of its nodes are columns, which hold none."""
+    names: set[str] = set()
+    waiting: list[object] = [statement]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, list):
+            waiting += node
+        elif isinstance(node, exp.Expr) and not isinstance(node, exp.Column | exp.Identifier):
+            if isinstance(node, exp.Table):
+                names.add(node.name.lower())
+            waiting += node.args.values()
+    return frozenset(names)
 
 
 def _unfit(named: Path, filling: Filling, run: Run) -> EngineFailed:

@@ -20,6 +20,7 @@ from sqlrs.planning.external_plans import DEFAULT_SOLVER_SECONDS, Solved
 from sqlrs.planning.leading import leaders_of_whole_tables
 from sqlrs.planning.plan import ByKeptGroups, InWords, Leading, ResidualPlan, table_names
 from sqlrs.planning.problem import Problem
+from sqlrs.planning.sharing import that_share, with_shared_steps
 from sqlrs.planning.table_statistics import Statistics
 from sqlrs.planning.total_lookups import Inclusion, without_total_lookups
 from sqlrs.query import Query, Variable
@@ -31,6 +32,9 @@ from sqlrs.sql.write import statement_of
 from sqlrs.trees.kept import Kept
 
 Made = TypeVar("Made")
+
+# About a tenth of a second.
+_WORTH_SHARING = 2e6
 
 
 @dataclass(frozen=True, repr=False)
@@ -95,14 +99,28 @@ class Evaluator:
     def together(self, residuals: Iterable[Residual]) -> Iterator[Batch]:
         """Several residuals in few statements that share their work, each yet to be run."""
         # A plan may be that of a residual without some lookups. Those that can share come together.
+        wanted = [*residuals]
+        plans = tuple(map(self._plan, wanted))
         planned = sorted(
-            ((one, self._plan(one)) for one in residuals),
+            zip(wanted, self.once(plans, lambda: with_shared_steps(plans), "shared"), strict=True),
             key=lambda one: isinstance(one[1], Stepped),
         )
         own = (residual for residual, _ in planned)
         for batch in batches(plan for _, plan in planned):
             several = len(batch) if isinstance(batch, list) else 1
             yield Batch(tuple(islice(own, several)), partial(self._values, batch))
+
+    def beside(self, chosen: Sequence[Residual], others: Sequence[Residual]) -> list[Residual]:
+        """Those of the others that are had for next to nothing in the statement of the chosen.
+
+        Where that takes little, so would a statement of their own, which may never be needed.
+        """
+        first = [*map(self._plan, chosen)]
+        if sum(plan.cost for plan in first if isinstance(plan, Stepped)) < _WORTH_SHARING:
+            return []
+        plans = [self._plan(one) for one in others]
+        sharing = that_share(first, plans)
+        return [one for one, plan in zip(others, plans, strict=True) if plan in sharing]
 
     def chained(self, residuals: Sequence[Residual]) -> Batch | None:
         """All of them in one statement that reads each table once, where that is better."""

@@ -346,17 +346,22 @@ def _until_settled(work: Work, evaluator: Evaluator, folding: Folding, before: _
         least, most = work.between(known, limits)
         waiting = [part for part in work.statements if part.members not in known]
         chosen = [part for part in waiting if part.members == everything]
+        later: list[Residual] = []
         if open_ := [part for part in waiting if least[part.members] < most[part.members]]:
             if alone:
                 chosen = waiting
             elif folding.least(work.values(least)) != folding.most(work.values(most)):
                 chosen += _next(work, folding, least, most, open_)
+                later = [part for part in open_ if part not in chosen]
         if not chosen:
             work.hear(len(work.statements))
             before_that |= known.keys() - before.keys()
             return most
         limited = _limited(evaluator, chosen)
-        known = _run(work, evaluator, [part for part in chosen if part not in limited], known)
+        chosen = [part for part in chosen if part not in limited]
+        if later and not limited:
+            chosen += evaluator.beside(chosen, later)
+        known = _run(work, evaluator, chosen, known)
         if limited:
             limits = _limits(work, evaluator)
 

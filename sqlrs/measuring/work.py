@@ -8,8 +8,8 @@ from fractions import Fraction
 from functools import cached_property
 from math import prod
 
+from sqlrs.planning.same_values import same_values
 from sqlrs.records import dataclass
-from sqlrs.residuals.isomorphism import representatives
 from sqlrs.residuals.residual import Members, Residual, Residuals
 
 Progress = Callable[[int, int, str], None]
@@ -59,7 +59,7 @@ class Work:
         self.heard = 0
         self.factors = factors or {}
         parts = residuals.undecided(self.wanted)
-        self.same = {part: one.members for part, one in representatives(parts).items()}
+        self.same = {part: one.members for part, one in same_values(parts).items()}
         everything = residuals.of(residuals.query.everything)
         self.statements = [everything] if counted else []
         self.statements += [p for p in parts if self.same[p.members] == p.members]

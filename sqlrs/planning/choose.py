@@ -116,6 +116,8 @@ def _factorised_or_pruned(
         )
     if how == "auto" and total.cost <= quick:
         return Factorised(residual, total, reason="quick as it is")
+    apart = separate(problem, planner)
+    ways = (total,) if apart is None else (total, apart)
     total, saving = _cheapest(total, problem, planner, quick=False)
     if how == "factorised":
         return Factorised(residual, total)
@@ -126,9 +128,9 @@ def _factorised_or_pruned(
         return Pruned(residual, pruning)
     if total.cost <= pruning.cost:
         reason = f"expected to be cheaper than bounding every boundary value first{saving}"
-        return Factorised(residual, total, reason=reason)
+        return Factorised(residual, total, reason=reason, ways=ways)
     reason = "few boundary values are expected to have a bound above the maximum"
-    return Pruned(residual, pruning, reason=reason)
+    return Pruned(residual, pruning, reason=reason, ways=ways)
 
 
 def _leading(

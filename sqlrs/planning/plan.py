@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import replace
+from functools import cached_property
 from typing import Protocol
 
 from sqlrs.planning.bags import Grouping, Join, described
@@ -110,12 +111,25 @@ def _witness_lines(residual: Residual, found: Witnessed) -> list[str]:
 
 @dataclass(frozen=True)
 class Factorised:
-    """Joins and groupings along a tree decomposition, corrected for inequalities across bags."""
+    """Joins and groupings along a tree decomposition, corrected for inequalities across bags.
+
+    ``ways``: others to count every group, which are cheaper where other plans hold their steps.
+    """
 
     residual: Residual
     total: Sum
     reason: str = "asked for"
+    ways: tuple[Sum, ...] = ()
     name: str = "factorised"
+
+    @cached_property
+    def forms(self) -> frozenset[Hashable]:
+        """The forms of all its groupings that may be steps of other plans."""
+        problem = self.total.problem
+        last = [Grouping(term.join, problem.free) for term in self.total.terms]
+        if problem.output is not None:
+            last = []
+        return frozenset(step.canonical.form for step in (*self.steps, *last))
 
     @property
     def steps(self) -> list[Grouping]:
@@ -135,11 +149,15 @@ class Factorised:
 
 @dataclass(frozen=True)
 class Pruned:
-    """Bounds first, then exact evaluation of the few boundary values that may hold the maximum."""
+    """Bounds first, then exact evaluation of the few boundary values that may hold the maximum.
+
+    ``ways``: those that count every group.
+    """
 
     residual: Residual
     pruning: Pruning
     reason: str = "asked for"
+    ways: tuple[Sum, ...] = ()
     name: str = "pruned"
 
     @property

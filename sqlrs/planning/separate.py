@@ -22,8 +22,8 @@ from sqlrs.query import Variable
 def reduced(problem: Problem) -> Problem:
     """The problem with fewer free variables and the same largest count.
 
-    A leaf with a key goes where another one of its kind does the same for other free variables,
-    unless its rows have weights, which would be multiplied.
+    A leaf with a key goes where another one of its kind does the same for other variables, which
+    are free, or all of its own are. Its rows have no weights, which would be multiplied.
     Where a leaf alone holds free variables beside shared ones, it counts its most frequent
     completion instead.
     """
@@ -61,7 +61,7 @@ def _copy_of_another(
         image = {
             held: there
             for (_, held), (_, there) in zip(leaf.columns, other.columns, strict=True)
-            if held in own and there in free
+            if held in own and (there in free or leaf.variables <= free)
         }
         if own and leaf.substituted(image).columns == other.columns:
             return leaf

@@ -21,13 +21,13 @@ from sqlrs.ledger.base import Kind, check_name
 from sqlrs.noise import DEFAULT_SHAPE, PolyLaplace
 from sqlrs.planning.choose import choose
 from sqlrs.planning.external_plans import Solved
+from sqlrs.planning.same_values import same_values
 from sqlrs.procedures.calls import Call
 from sqlrs.procedures.facts import Keys, facts_of
 from sqlrs.procedures.programs import Programs
 from sqlrs.procedures.staged_measure import Limit, StagedMeasure
 from sqlrs.records import dataclass
 from sqlrs.refusals import refusal
-from sqlrs.residuals.isomorphism import representatives
 from sqlrs.residuals.residual import Residual, Residuals
 from sqlrs.sensitivity.ceiling import turning_point
 from sqlrs.sensitivity.constant import is_constant
@@ -204,7 +204,7 @@ def _places(
     residuals: Residuals, recursion: Recursion, staged: StagedMeasure
 ) -> tuple[tuple[int, ...], ...]:
     """For each coordinate the places of its parts, whose product is its value."""
-    same = representatives(residuals.undecided(recursion.coordinates))
+    same = same_values(residuals.undecided(recursion.coordinates))
     return tuple(
         tuple(
             staged.places[same[part.members].members]

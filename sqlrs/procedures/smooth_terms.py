@@ -10,10 +10,10 @@ from sqlglot import exp
 
 from sqlrs.mechanisms.vector_base import Summand
 from sqlrs.noise import DEFAULT_SHAPE
+from sqlrs.planning.same_values import same_values
 from sqlrs.procedures.definition import least_epsilon, plain_statement, work_at_each_distance
 from sqlrs.procedures.programs import Programs
 from sqlrs.records import dataclass
-from sqlrs.residuals.isomorphism import representatives
 from sqlrs.residuals.residual import Members
 from sqlrs.sensitivity.steps import compile_recursion
 from sqlrs.sensitivity.weighted import counted, largest_weight
@@ -39,7 +39,7 @@ class SmoothTerm:
         programs = Programs.of(recursion)
         # Refuses what joins too many private tables for any epsilon.
         least_epsilon(recursion, programs, DEFAULT_SHAPE)
-        same = representatives(residuals.undecided(recursion.coordinates))
+        same = same_values(residuals.undecided(recursion.coordinates))
         place: dict[Members, int] = {}
         values = []
         for members in recursion.coordinates:

@@ -91,21 +91,13 @@ def shared_leaders(plans: Sequence[Stepped]) -> list[Leaders]:
     return list({kept_as(one): one for one in found if uses[kept_as(one)] > 1}.values())
 
 
-def last_groupings(plan: Stepped) -> set[Hashable]:
-    """The forms of a plan's last groupings, which may be steps of other plans."""
-    if not isinstance(plan, Factorised) or plan.total.problem.output is not None:
-        return set()
-    free = plan.total.problem.free
-    return {Grouping(term.join, free).canonical.form for term in plan.total.terms}
-
-
 def shared_steps(plans: Iterable[Stepped]) -> list[Grouping]:
     """The joins that more than one plan evaluates, inner ones first."""
     uses: Counter[Hashable] = Counter()
     steps: dict[Hashable, Grouping] = {}
     for plan in plans:
         forms = {step.canonical.form: step for step in plan.steps}
-        uses.update(forms.keys() | last_groupings(plan))
+        uses.update(plan.forms if isinstance(plan, Factorised) else forms.keys())
         for form, step in forms.items():
             steps.setdefault(form, step)
     return sorted(

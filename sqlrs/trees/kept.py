@@ -61,5 +61,6 @@ def text_of(tree: exp.Expr, dialect: str) -> str:
     if not isinstance(texts, _Texts) or texts.tree != id(tree):
         return tree.sql(dialect=dialect)
     if dialect not in texts.written:
-        texts.written[dialect] = tree.sql(dialect=dialect)
+        # A database has one dialect. What writing changes for it no other one will read.
+        texts.written[dialect] = tree.sql(dialect=dialect, copy=False)
     return texts.written[dialect]

@@ -14,6 +14,7 @@ from sqlrs.planning.inclusion_exclusion import Planner
 from sqlrs.planning.leaves import Completions, TableRows
 from sqlrs.planning.plan import Factorised
 from sqlrs.planning.problem import Problem
+from sqlrs.planning.same_values import same_values
 from sqlrs.planning.separate import reduced, separate
 from sqlrs.planning.table_statistics import Statistics
 from sqlrs.residuals.residual import Residual, Residuals
@@ -161,12 +162,81 @@ def test_comparisons_across_the_parts(inequalities: tuple[str, ...], on_duckdb: 
 
 
 def test_a_leaf_alone_counts_its_most_frequent_completion() -> None:
-    problem = Problem.of(Residuals(query(*BOW_TIE)).of(frozenset({0, 1, 3})))
+    problem = Problem.of(Residuals(query(*BOW_TIE)).of(frozenset({0, 1, 5})))
     smaller = reduced(problem)
-    assert {str(v) for v in problem.free - smaller.free} == {"c"}
+    assert {str(v) for v in problem.free - smaller.free} == {"d"}
     kinds = [type(leaf) for leaf in smaller.leaves]
     assert kinds == [TableRows, TableRows, Completions]
-    assert isinstance(last := smaller.leaves[-1], Completions) and last.maximised == ("dst",)
+    assert isinstance(last := smaller.leaves[-1], Completions) and last.maximised == ("src",)
+
+
+def left_of(edges: str, gone: str, *inequalities: str) -> Residual:
+    """Some edges of a query, of which those that are gone decide what is free."""
+    some = edges.split()
+    atoms = [atom(EDGE, *pair) for pair in (*some, *gone.split())]
+    return Residuals(query(*atoms, different=inequalities)).of(frozenset(range(len(some))))
+
+
+def test_a_leaf_that_an_inner_variable_stands_for(on_duckdb: Direct) -> None:
+    """Where x leads to m it leads somewhere: no edge from x to a c of its own takes anything away.
+
+    Where x is summed out it does, since all x have to lead to the same c, and so it does where c is
+    compared.
+    """
+    on_duckdb.fill(EDGE, [(0, 1), (2, 3), (1, 9), (3, 9), (0, 4), (2, 5)])
+    for residual, leaves, expected in (
+        (left_of("xm mb xc", "bx cz"), 2, 1),
+        (left_of("xm mb xc", "by cz"), 3, 1),
+        (left_of("xm mb xc", "bx cz", "b c"), 3, 1),
+        (left_of("xm mb", "by"), 2, 2),
+    ):
+        assert len(reduced(Problem.of(residual)).leaves) == leaves
+        assert on_duckdb.scalar(emit.plain(residual)) == expected
+        assert set(values(residual, on_duckdb)) == {expected}
+
+
+def test_residuals_that_reduced_are_alike_have_one_value() -> None:
+    residuals = Residuals(query(*BOW_TIE))
+    parts = [residuals.of(frozenset(m)) for m in ((0, 1), (0, 1, 3), (0, 1, 5), (0, 2, 3, 5))]
+    same = same_values(parts)
+    assert [sorted(same[part.members].members) for part in parts] == [
+        [0, 1],
+        [0, 1],
+        [0, 1, 5],
+        [0, 1],
+    ]
+    apart = Residuals(query(*BOW_TIE, different=["b c", "a d"]))
+    assert len({one.members for one in same_values(map(apart.of, same)).values()}) == 4
+
+
+@st.composite
+def several_edges(draw: st.DrawFn) -> Residuals:
+    """Some edges between few variables, so that residuals are alike in many ways."""
+    pairs = st.lists(st.sampled_from("abcd"), min_size=2, max_size=2, unique=True)
+    edges = draw(st.lists(pairs, min_size=3, max_size=6))
+    atoms = [atom(TABLES[draw(st.sampled_from([0, 0, 1]))], *pair) for pair in edges]
+    held = sorted({v for pair in edges for v in pair})
+    different = [
+        " ".join(p) for p in draw(st.lists(pairs, max_size=2)) if held == sorted({*held, *p})
+    ]
+    return Residuals(query(*draw(weighed(atoms)), different=different))
+
+
+@settings(max_examples=examples(50))
+@given(several_edges(), st.data())
+def test_residuals_with_one_value(
+    on_duckdb: Direct, residuals: Residuals, data: st.DataObject
+) -> None:
+    for one in TABLES[:2]:
+        on_duckdb.fill(one, data.draw(rows_of(one)))
+    number = len(residuals.query.atoms)
+    sets = (
+        frozenset(i for i in range(number) if code >> i & 1) for code in range(1, 2**number - 1)
+    )
+    parts = residuals.undecided(sets)
+    found = {part.members: on_duckdb.scalar(emit.plain(part)) for part in parts}
+    for members, one in same_values(parts).items():
+        assert found[members] == found[one.members]
 
 
 def test_parts_that_share_nothing_stay_together(on_duckdb: Direct) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -17,7 +18,8 @@ from sqlrs.planning.inclusion_exclusion import Planner
 from sqlrs.planning.leading import LEADING, leaders
 from sqlrs.planning.plan import Factorised, Leading, Pruned, ResidualPlan, table_names
 from sqlrs.planning.problem import Problem
-from sqlrs.planning.table_statistics import Statistics
+from sqlrs.planning.sharing import that_share, with_shared_steps
+from sqlrs.planning.table_statistics import Repetition, Statistics
 from sqlrs.residuals.residual import Residual, Residuals
 from sqlrs.sql import plain as emit
 from sqlrs.sql.leading_groups import NOT_ENOUGH
@@ -199,3 +201,55 @@ def test_groups_that_lead_and_are_not_enough(
     assert [evaluator(one).value for one in residuals] == expected
     (batch,) = evaluator.together(residuals)
     assert batch.run() == expected
+
+
+@settings(max_examples=examples(15))
+@given(st.data())
+def test_plans_in_the_ways_that_others_hold(on_duckdb: Direct, data: st.DataObject) -> None:
+    """Flowers without the edges that closed them have parts, of which several hold each other's."""
+    petals = data.draw(
+        st.lists(st.sampled_from(["xa ab bx", "xa bx", "ax xb"]), min_size=2, max_size=3)
+    )
+    edges = [
+        f"{v}".replace("a", f"a{i}").replace("b", f"b{i}")
+        for i, p in enumerate(petals)
+        for v in p.split()
+    ]
+    atoms = [atom(data.draw(st.sampled_from(TABLES[:2])), *_ends(edge)) for edge in edges]
+    residuals = Residuals(query(*atoms))
+    for one in TABLES[:2]:
+        on_duckdb.fill(one, data.draw(rows_of(one)))
+    known = data.draw(statistics())
+    wanted = data.draw(st.permutations(residuals.undecided(residuals.required)))[:8]
+    plans = [choose(one, known, quick=data.draw(st.sampled_from([0.001, None]))) for one in wanted]
+    found = with_shared_steps(plans)
+    assert [plan.residual for plan in found] == wanted
+    assert {*that_share(plans, plans)} <= {*plans}
+    for plan in found:
+        assert on_duckdb.scalar(statement_of(plan, "duckdb")) == on_duckdb.scalar(
+            emit.plain(plan.residual)
+        )
+    if len(some := stepped(found)) > 1:
+        (row,) = on_duckdb.rows(together(some, "duckdb"))
+        assert list(row) == [on_duckdb.scalar(emit.plain(plan.residual)) for plan in some]
+
+
+def _ends(edge: str) -> list[str]:
+    return re.findall(r"[a-z]\d*", edge)
+
+
+def test_what_a_bow_tie_reads_in_one_round() -> None:
+    """The counts of two edges by their ends, and of triangles, hold what all others need."""
+    residuals = Residuals(query(*(atom(EDGE, *p) for p in ("xa", "ab", "bx", "xc", "cd", "dx"))))
+    even = Statistics(
+        {EDGE.identity: 1e5},
+        {(EDGE.identity, c): Repetition(1e4, 1.1e6, 30) for c in ("src", "dst")},
+    )
+    plans = {
+        m: choose(residuals.of(frozenset(m)), even)
+        for m in ((0, 1, 2, 3, 4), (0, 1), (0, 1, 2), (0, 1, 3, 4), (0, 1, 4, 5))
+    }
+    first, *others = plans.values()
+    assert that_share([first], others) == others
+    # Triangles alone hold no paths.
+    assert that_share([others[1]], [first]) == []

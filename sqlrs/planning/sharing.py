@@ -1,0 +1,77 @@
+"""What the plans of one statement hold for each other, and which others need no more than that.
+
+Every plan of a residual yields the identical number, so which one is taken, and in which round, may
+depend on what is there.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Sequence
+
+from sqlrs.planning.bags import Grouping, Input, unique_rows
+from sqlrs.planning.inclusion_exclusion import Sum
+from sqlrs.planning.plan import Factorised, Pruned, ResidualPlan
+
+_Held = frozenset[Hashable]
+
+
+def with_shared_steps(plans: Sequence[ResidualPlan]) -> list[ResidualPlan]:
+    """The plans, each in the way of which the others hold all that takes long, if there is one."""
+    found = [*plans]
+    times = Counter(form for plan in found for form in _forms(plan))
+    # A way that is taken holds steps for others.
+    for place in [*range(len(found))] * 2:
+        own = Counter(_forms(found[place]))
+        held = frozenset((times - own).keys())
+        if (better := _in_a_held_way(found[place], held)) is not None:
+            times = times - own + Counter(better.forms)
+            found[place] = better
+    return found
+
+
+def that_share(plans: Sequence[ResidualPlan], others: Sequence[ResidualPlan]) -> list[ResidualPlan]:
+    """Those of the others that hardly take longer beside the plans: all that they group is held."""
+    held = _Held().union(*map(_forms, with_shared_steps(plans)))
+    return [
+        one
+        for one in others
+        if (isinstance(one, Factorised) and _is_held(one.total, held))
+        or _in_a_held_way(one, held) is not None
+    ]
+
+
+def _forms(plan: ResidualPlan) -> _Held:
+    """The forms of all groupings that a plan has for others."""
+    return plan.forms if isinstance(plan, Factorised) else _Held()
+
+
+def _in_a_held_way(plan: ResidualPlan, held: _Held) -> Factorised | None:
+    """The plan in another way, where all that takes long is held, and not for its own way."""
+    if not isinstance(plan, Factorised | Pruned):
+        return None
+    if isinstance(plan, Factorised) and _is_held(plan.total, held):
+        return None
+    for way in plan.ways:
+        if _is_held(way, held):
+            return Factorised(plan.residual, way, reason="others take the same steps")
+    return None
+
+
+def _is_held(total: Sum, held: _Held) -> bool:
+    free = total.problem.free
+    if total.problem.output is not None:
+        return False
+    return all(
+        Grouping(term.join, free).canonical.form in held
+        or (unique_rows(term.join, free) and all(_is_there(one, held) for one in term.join.inputs))
+        for term in total.terms
+    )
+
+
+def _is_there(one: Input, held: _Held) -> bool:
+    """Whether an input is a table or a step that is held, or takes little more than these."""
+    if not isinstance(one, Grouping) or one.canonical.form in held:
+        return True
+    quick = one.largest or one.unique
+    return quick and all(_is_there(below, held) for below in one.join.inputs)
