@@ -3,7 +3,7 @@
 python -m benchmarks.spark [--parts graphs,tpch,skew] [--threads 2] [--graphs GrQc,HepTh]
                            [--queries triangle,star3] [--cases Q3,Q12] [--tables FOLDER]
                            [--scale 1] [--edges 10000000] [--memory 2g] [--runs 2] [--keep]
-                           [--limit 120] [--private-first]
+                           [--limit 120] [--private-first] [--workers 2]
 writes benchmarks/results/spark_PART.md and .json for each part; with --keep, what is not measured
 now stays as it was measured before. Needs Java 17.
 Data: five SNAP graphs (benchmarks/graphs.py says where from), without them generated ones; TPC-H
@@ -13,15 +13,18 @@ All times are of the fastest of --runs runs: the first compiles. No statement ru
 --limit seconds; what does not end is shown as such. Its tasks may go on all the same, so where a
 plain count is not expected to end, measure the private answer first (--private-first). CPU seconds,
 which other work on the machine hardly changes, are those of the whole process (driver, tasks,
-Java's compiler) and of Spark's tasks alone.
+Java's compiler) and of Spark's tasks alone. With --workers, which are one core each of a cluster on
+loopback, the process is the driver alone.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
-from collections.abc import Callable, Iterator
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -41,6 +44,7 @@ from sqlrs.database import Database
 from sqlrs.errors import EngineFailed
 from sqlrs.graphs.patterns import pattern_sql
 from tests.support.spark import why_not
+from tests.support.spark_cluster import standalone
 
 # Those that are single counts; the others have NOT EXISTS.
 CASES = tuple(one.name for one in TPCH if "NOT EXISTS" not in one.sql)
@@ -73,11 +77,34 @@ class Pair:
 
 
 @contextmanager
-def application(threads: int, memory: str) -> Iterator[Any]:
-    """Spark in this process, as quiet as one that sqlrs starts."""
+def cluster(workers: int, memory: str) -> Iterator[dict[str, str]]:
+    """The settings of an application on a master with workers of one core each, on loopback.
+
+    Nothing without workers.
+    """
+    if not workers:
+        yield {}
+        return
+    megabytes = int(memory.removesuffix("g")) * 1024
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        standalone(Path(folder), workers, megabytes=megabytes + 400) as running,
+    ):
+        os.environ.update(running.environment)
+        yield {
+            "spark.master": running.url,
+            "spark.executor.memory": memory,
+            "spark.sql.shuffle.partitions": "200",
+        }
+
+
+@contextmanager
+def application(threads: int, memory: str, further: Mapping[str, str]) -> Iterator[Any]:
+    """Spark in this process, as quiet as one that sqlrs starts; or where ``further`` says."""
     from pyspark.sql import SparkSession
 
     settings = {
+        "spark.master": f"local[{threads}]",
         "spark.driver.memory": memory,
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
@@ -86,8 +113,9 @@ def application(threads: int, memory: str) -> Iterator[Any]:
         "spark.ui.retainedStages": "100000",
         "spark.ui.retainedTasks": "1000000",
         "spark.log.level": "OFF",
+        **further,
     }
-    builder = SparkSession.builder.master(f"local[{threads}]")
+    builder = SparkSession.builder
     for name, value in settings.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
@@ -264,6 +292,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--parts", default=",".join(PARTS))
     parser.add_argument("--threads", type=int, default=2, help="tasks at a time")
+    parser.add_argument("--workers", type=int, default=0, help="of a cluster on loopback")
     parser.add_argument("--memory", default="2g", help="of the one process")
     parser.add_argument("--graphs", help="comma-separated names; all by default")
     parser.add_argument("--queries", default=",".join(PATTERNS))
@@ -282,9 +311,13 @@ def main() -> None:
     if (reason := why_not()) is not None:
         print(f"left out: {reason}")
         return
-    with application(options.threads, options.memory) as session:
+    with (
+        cluster(options.workers, options.memory) as further,
+        application(options.threads, options.memory, further) as session,
+    ):
         for part in options.parts.split(","):
             name = f"spark_{part}" + ("" if options.threads == 2 else f"_{options.threads}")
+            name += f"_workers_{options.workers}" if options.workers else ""
             pairs = kept(name) if options.keep else {}
             for pair in PARTS[part](session, options):
                 pairs[pair.name] = pair
