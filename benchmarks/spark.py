@@ -3,24 +3,28 @@
 python -m benchmarks.spark [--parts graphs,tpch,skew] [--threads 2] [--graphs GrQc,HepTh]
                            [--queries triangle,star3] [--cases Q3,Q12] [--tables FOLDER]
                            [--scale 1] [--edges 10000000] [--memory 2g] [--runs 2] [--keep]
-                           [--limit 120]
+                           [--limit 120] [--private-first] [--workers 2]
 writes benchmarks/results/spark_PART.md and .json for each part; with --keep, what is not measured
 now stays as it was measured before. Needs Java 17.
 Data: five SNAP graphs (benchmarks/graphs.py says where from), without them generated ones; TPC-H
 (tpchgen-cli, or a folder with a Parquet file of each table); a random power-law graph, generated.
 
 All times are of the fastest of --runs runs: the first compiles. No statement runs longer than
---limit seconds; what does not end is shown as such. CPU seconds, which other work on the machine
-hardly changes, are those of the whole process (driver, tasks, Java's compiler) and of Spark's tasks
-alone.
+--limit seconds; what does not end is shown as such. Its tasks may go on all the same, so where a
+plain count is not expected to end, measure the private answer first (--private-first). CPU seconds,
+which other work on the machine hardly changes, are those of the whole process (driver, tasks,
+Java's compiler) and of Spark's tasks alone. With --workers, which are one core each of a cluster on
+loopback, the process is the driver alone.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
-from collections.abc import Callable, Iterator
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -40,6 +44,7 @@ from sqlrs.database import Database
 from sqlrs.errors import EngineFailed
 from sqlrs.graphs.patterns import pattern_sql
 from tests.support.spark import why_not
+from tests.support.spark_cluster import standalone
 
 # Those that are single counts; the others have NOT EXISTS.
 CASES = tuple(one.name for one in TPCH if "NOT EXISTS" not in one.sql)
@@ -72,11 +77,34 @@ class Pair:
 
 
 @contextmanager
-def application(threads: int, memory: str) -> Iterator[Any]:
-    """Spark in this process, as quiet as one that sqlrs starts."""
+def cluster(workers: int, memory: str) -> Iterator[dict[str, str]]:
+    """The settings of an application on a master with workers of one core each, on loopback.
+
+    Nothing without workers.
+    """
+    if not workers:
+        yield {}
+        return
+    megabytes = int(memory.removesuffix("g")) * 1024
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        standalone(Path(folder), workers, megabytes=megabytes + 400) as running,
+    ):
+        os.environ.update(running.environment)
+        yield {
+            "spark.master": running.url,
+            "spark.executor.memory": memory,
+            "spark.sql.shuffle.partitions": "200",
+        }
+
+
+@contextmanager
+def application(threads: int, memory: str, further: Mapping[str, str]) -> Iterator[Any]:
+    """Spark in this process, as quiet as one that sqlrs starts; or where ``further`` says."""
     from pyspark.sql import SparkSession
 
     settings = {
+        "spark.master": f"local[{threads}]",
         "spark.driver.memory": memory,
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
@@ -85,8 +113,9 @@ def application(threads: int, memory: str) -> Iterator[Any]:
         "spark.ui.retainedStages": "100000",
         "spark.ui.retainedTasks": "1000000",
         "spark.log.level": "OFF",
+        **further,
     }
-    builder = SparkSession.builder.master(f"local[{threads}]")
+    builder = SparkSession.builder
     for name, value in settings.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
@@ -96,7 +125,9 @@ def application(threads: int, memory: str) -> Iterator[Any]:
         session.stop()
 
 
-def compared(name: str, database: Database, session: Any, sql: str, runs: int) -> Pair:
+def compared(
+    name: str, database: Database, session: Any, sql: str, options: argparse.Namespace
+) -> Pair:
     """Both ways on one open database."""
     books = SparkBooks(session)
     statement = sqlglot.parse_one(sql, dialect="spark")
@@ -107,12 +138,13 @@ def compared(name: str, database: Database, session: Any, sql: str, runs: int) -
             snapshot.rows(statement)
 
     # A second answer at the same ε would come from the ledger.
-    epsilons = (f"1.{n:02}" for n in range(runs))
-    print(f"{name}: plain", file=sys.stderr)
-    first = _fastest(books, plain, runs)
-    print(f"{name}: private", file=sys.stderr)
-    second = _fastest(books, lambda: database.count(sql, epsilon=next(epsilons)), runs)
-    return Pair(name, first, second)
+    epsilons = (f"1.{n:02}" for n in range(options.runs))
+    ways = {"plain": plain, "private": lambda: database.count(sql, epsilon=next(epsilons))}
+    found = {}
+    for way in sorted(ways, reverse=options.private_first):
+        print(f"{name}: {way}", file=sys.stderr)
+        found[way] = _fastest(books, ways[way], options.runs)
+    return Pair(name, **found)
 
 
 def load(database: Database) -> None:
@@ -146,9 +178,8 @@ def of_graphs(session: Any, options: argparse.Namespace) -> Iterator[Pair]:
             with sqlrs.connect(session, tables={"edge": path}, timeout=options.limit) as database:
                 load(database)
                 for query in options.queries.split(","):
-                    yield compared(
-                        f"{query}, {name}", database, session, pattern_sql(query), options.runs
-                    )
+                    title = f"{query}, {name}"
+                    yield compared(title, database, session, pattern_sql(query), options)
 
 
 def of_tpch(session: Any, options: argparse.Namespace) -> Iterator[Pair]:
@@ -165,9 +196,8 @@ def of_tpch(session: Any, options: argparse.Namespace) -> Iterator[Pair]:
         timeout=options.limit,
     ) as database:
         for case in cases:
-            yield compared(
-                f"TPC-H {options.scale}, {case.name}", database, session, case.sql, options.runs
-            )
+            title = f"TPC-H {options.scale}, {case.name}"
+            yield compared(title, database, session, case.sql, options)
 
 
 def of_power_law(session: Any, options: argparse.Namespace) -> Iterator[Pair]:
@@ -176,7 +206,7 @@ def of_power_law(session: Any, options: argparse.Namespace) -> Iterator[Pair]:
     with sqlrs.connect(session, tables={"edge": path}, timeout=options.limit) as database:
         for query in options.skewed.split(","):
             title = f"{query}, power law, {options.edges:,} edges"
-            yield compared(title, database, session, pattern_sql(query), options.runs)
+            yield compared(title, database, session, pattern_sql(query), options)
 
 
 def power_law(edges: int) -> Path:
@@ -262,6 +292,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--parts", default=",".join(PARTS))
     parser.add_argument("--threads", type=int, default=2, help="tasks at a time")
+    parser.add_argument("--workers", type=int, default=0, help="of a cluster on loopback")
     parser.add_argument("--memory", default="2g", help="of the one process")
     parser.add_argument("--graphs", help="comma-separated names; all by default")
     parser.add_argument("--queries", default=",".join(PATTERNS))
@@ -272,14 +303,21 @@ def main() -> None:
     parser.add_argument("--skewed", default="path2")
     parser.add_argument("--runs", type=int, default=2, help="of each cell; the fastest counts")
     parser.add_argument("--limit", type=float, default=120, help="seconds of one statement")
+    parser.add_argument(
+        "--private-first", action="store_true", help="the private answer before the plain count"
+    )
     parser.add_argument("--keep", action="store_true", help="keep what is not measured now")
     options = parser.parse_args()
     if (reason := why_not()) is not None:
         print(f"left out: {reason}")
         return
-    with application(options.threads, options.memory) as session:
+    with (
+        cluster(options.workers, options.memory) as further,
+        application(options.threads, options.memory, further) as session,
+    ):
         for part in options.parts.split(","):
             name = f"spark_{part}" + ("" if options.threads == 2 else f"_{options.threads}")
+            name += f"_workers_{options.workers}" if options.workers else ""
             pairs = kept(name) if options.keep else {}
             for pair in PARTS[part](session, options):
                 pairs[pair.name] = pair

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect as Parser
 
-from sqlrs.trees.build import ROUNDS
+from sqlrs.trees.build import ROUNDS, SENT_BY
 from sqlrs.trees.naming import free_name
 
 _DECIMAL = exp.DataType.build("DECIMAL(38, 0)")
@@ -241,6 +241,8 @@ def _mended(node: exp.Expr) -> exp.Expr:
             return exp.Collate(this=node.this, expression=exp.var(_BINARY))
         case exp.TableSample():
             node.set("method", None)
+        case exp.Select() if (by := node.meta.get(SENT_BY)) is not None:
+            node.set("distribute", exp.Distribute(expressions=[exp.column(by, quoted=True)]))
         case exp.Case() if _is_day_number(node):
             return _day_number(node)
     return node

@@ -125,6 +125,19 @@ class TableRows(OfTable):
         """Everything but the variables and the name."""
         return ("rows", *self.conditions_label)
 
+    def sent(self, by: str) -> SentRows:
+        """The same rows, sent to tasks by a column."""
+        return SentRows(
+            name=self.name,
+            columns=self.columns,
+            keys=self.keys,
+            table=self.table,
+            constants=self.constants,
+            filters=self.filters,
+            guarded=self.guarded,
+            by=by,
+        )
+
     def ranked(self, ranks: Ranks) -> Ranked:
         """The same rows with ranks in place of values."""
         return Ranked(
@@ -138,6 +151,23 @@ class TableRows(OfTable):
             weights=self.weights,
             ranks=ranks,
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SentRows(TableRows):
+    """The same rows, those with one value in the column ``by`` all sent to one task."""
+
+    by: str
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.weights or len(self.variables) < len(self.columns):
+            raise ValueError("rows are sent with one column of each variable, and no weight")
+
+    @cached_property
+    def label(self) -> tuple[object, ...]:
+        """Everything but the variables and the name."""
+        return ("sent rows", self.by, *self.conditions_label)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,10 +18,12 @@ from sqlrs.planning.leaves import (
     Ranked,
     Ranks,
     RunningSum,
+    SentRows,
     TableRows,
 )
 from sqlrs.query import Variable
 from sqlrs.trees.build import (
+    SENT_BY,
     ascending,
     filtered_by,
     grouped_by,
@@ -51,6 +53,9 @@ LeafSource = tuple[exp.Expression, Places, list[exp.Expression], list[exp.Expres
 def leaf_source(leaf: Leaf, alias: str, once: Once) -> LeafSource:
     """A leaf as it is joined."""
     match leaf:
+        case SentRows():
+            own, _ = _places(leaf.columns, alias)
+            return inner(_sent(leaf, alias), alias), own, [], []
         case TableRows():
             own, where = leaf_places(leaf, alias)
             return _rows(leaf, alias), own, where, row_weights(leaf.weights, leaf.table, alias)
@@ -76,6 +81,14 @@ def picked_source(leaf: Picked, name: str, alias: str) -> LeafSource:
     """A leaf whose rows are kept under a name, as it is joined."""
     own, where = _places(leaf.columns, alias)
     return aliased(name, alias), own, where, []
+
+
+def _sent(leaf: SentRows, alias: str) -> exp.Select:
+    """The rows of a leaf, marked with the column by which they are sent to tasks."""
+    own, where = leaf_places(leaf, alias)
+    select = select_from(_rows(leaf, alias), *(again(place) for place in own.values()))
+    select.meta[SENT_BY] = leaf.by
+    return filtered_by(select, where)
 
 
 def _most_frequent(leaf: Completions, columns: Mapping[Variable, str]) -> exp.Select:

@@ -15,6 +15,8 @@ from sqlrs.values import values_of
 
 ROUNDS = "rounds"
 """What marks a cast that must round to the nearest whole number."""
+SENT_BY = "sent_by"
+"""What marks a query whose rows with one value in a column are sent to one task, where it can."""
 _TEXT = exp.DataType.build("TEXT")
 _EMPTY, _COMMA = exp.Literal.string(""), exp.Literal.string(",")
 _ROUNDED_TEXTS = frozenset(

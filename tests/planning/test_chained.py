@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlglot import exp
 
+from sqlrs.dialects.spark_text import spark_text, spark_tree
 from sqlrs.planning.chained import chained
 from sqlrs.planning.plan import Factorised
 from sqlrs.query import Query
@@ -24,6 +25,16 @@ pytestmark = pytest.mark.usefixtures("one_seed")
 CUSTOMER = table("customer", "c", "segment", keys=["c"])
 ORDERS = table("orders", "o", "c", keys=["o"])
 ITEM = table("item", "o", "number", keys=["o number"])
+HOME = table("home", "c", "n", keys=["c"])
+SUPPLIER = table("supplier", "s", "n", keys=["s"])
+SOLD = table("sold", "o", "s", "number", keys=["o number"])
+# A nation is compared across two branches, and a customer decides it.
+_STAR = query(
+    atom(HOME, "c", "n"),
+    atom(ORDERS, "o", "c"),
+    atom(SOLD, "o", "s", "i"),
+    atom(SUPPLIER, "s", "n"),
+)
 _CHAIN = query(atom(CUSTOMER, "c", "s"), atom(ORDERS, "o", "c"), atom(ITEM, "o", "n"))
 
 
@@ -56,6 +67,47 @@ def test_on_duckdb(on_duckdb: Direct, data: st.DataObject) -> None:
 @given(st.data())
 def test_on_postgres(on_postgres: Direct, data: st.DataObject) -> None:
     check(data, on_postgres, NUMBERS)
+
+
+def check_star(data: st.DataObject, snapshot: Direct) -> None:
+    parts = wanted(_STAR)
+    plans = chained(parts)
+    assert plans is not None
+    for one in (HOME, ORDERS, SOLD, SUPPLIER):
+        snapshot.fill(one, data.draw(rows_of(one)))
+    (row,) = snapshot.rows(together([*plans], snapshot.dialect))
+    assert list(row) == [snapshot.scalar(emit.plain(part)) for part in parts]
+
+
+@settings(max_examples=examples(60))
+@given(st.data())
+def test_a_star_on_duckdb(on_duckdb: Direct, data: st.DataObject) -> None:
+    check_star(data, on_duckdb)
+
+
+@settings(max_examples=examples(12))
+@given(st.data())
+def test_a_star_on_postgres(on_postgres: Direct, data: st.DataObject) -> None:
+    check_star(data, on_postgres)
+
+
+def test_rows_whose_key_the_boundary_decides_are_looked_up_by_what_they_share() -> None:
+    plans = chained(wanted(_STAR))
+    assert plans is not None
+    (found,) = [plan for plan in plans if str(plan.residual) == "{home1, sold3, supplier4}"]
+    assert {v.name for v in found.residual.boundary} == {"c", "o"}
+    assert {v.name for v in found.total.problem.free} == {"n", "o"}
+
+
+def test_a_table_that_many_group_by_several_columns_is_sent_once() -> None:
+    """By the part of its key; and not where one column is left, which is repeated often."""
+    star, chain = chained(wanted(_STAR)), chained(wanted(_CHAIN))
+    assert star is not None
+    assert chain is not None
+    text = spark_text(spark_tree(together([*star], "spark")))
+    assert "DISTRIBUTE BY `o`" in text
+    assert "DISTRIBUTE BY" not in spark_text(spark_tree(together([*chain], "spark")))
+    assert "DISTRIBUTE" not in together([*star], "duckdb").sql("duckdb")
 
 
 def reads(plans: list[Factorised]) -> list[str]:

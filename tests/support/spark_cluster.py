@@ -50,8 +50,8 @@ class SparkProcesses:
 
 
 @contextmanager
-def standalone(folder: Path, workers: int = 2) -> Iterator[SparkProcesses]:
-    """A master and workers of one core each."""
+def standalone(folder: Path, workers: int = 2, *, megabytes: int = 768) -> Iterator[SparkProcesses]:
+    """A master and workers of one core each, and of some memory for their executors."""
     port = free_port()
     running = SparkProcesses(f"spark://127.0.0.1:{port}", _environment(folder))
     at = ["--host", "127.0.0.1"]
@@ -63,7 +63,7 @@ def standalone(folder: Path, workers: int = 2) -> Iterator[SparkProcesses]:
         _wait_for(running, "master", lambda: _listens(port))
         for number in range(workers):
             name = f"worker{number}"
-            small = ["--cores", "1", "--memory", "768m", "--work-dir", str(folder / name)]
+            small = ["--cores", "1", "--memory", f"{megabytes}m", "--work-dir", str(folder / name)]
             stack.enter_context(
                 _process(running, folder, name, _WORKER, [*at, *web, *small, running.url])
             )
