@@ -251,7 +251,11 @@ class _Cutter:
     def _check_mixture(self, kinds: list[Holds], at: exp.Expr) -> None:
         if Holds.PRIVATE in kinds and Holds.RELEASED in kinds:
             raise self.source.refusal(
-                "join_form", at, "released results cannot be joined with rows of private tables"
+                "join_form",
+                at,
+                "released results cannot be joined with rows of private tables",
+                "release the number first and write it as a constant; in Superset leave the limit "
+                "on series empty",
             )
 
     def _cut(self, select: exp.Select, aggregates: list[exp.Expr], known: _Known) -> None:
