@@ -76,7 +76,7 @@ class Compiled:
         with bounded_analysis():
             residuals = Residuals(query, settings.reading(query))
             everything = plain(residuals.of(query.everything))
-            return cls(residuals, everything.sql(dialect=catalog.dialect))
+            return cls(residuals, everything.sql(dialect=catalog.dialect, copy=False))
 
     @property
     def declared_functions(self) -> tuple[str, ...]:

@@ -62,6 +62,8 @@ QUERIES = [
     "SELECT count(DISTINCT o_custkey) FROM orders, customer a, customer b "
     "WHERE a.nationkey = b.nationkey AND price > 5 AND a.segment LIKE 'a%' "
     "AND a.balance < b.balance",
+    "SELECT count(*) FROM orders a JOIN orders b ON a.orderkey = b.o_custkey "
+    "WHERE a.price > b.price + 30 AND (a.o_custkey > 5 OR b.price > 100)",
     "SELECT count(*) FROM orders WHERE day + 1 > DATE '2024-01-01' "
     "AND price BETWEEN 1 AND 20000000",
 ]
@@ -116,6 +118,10 @@ def test_a_relational_query_is_a_schema_on_which_nothing_overlaps(
         for _, _, right, bottom in (*boxes, *labels):
             assert right < width
             assert bottom < height
+        # What is drawn later lies above: no line goes through a label.
+        drawn = [one.attrib.get("class", "") for one in root]
+        last_line = max((i for i, one in enumerate(root) if one.tag == f"{SVG}path"), default=0)
+        assert "label-back" not in drawn[:last_line]
         # No text is longer than the box that it stands in.
         for group in root.iter(f"{SVG}g"):
             (_, _, right, _), *_ = rectangles(ElementTree.tostring(group, "unicode"), "table")

@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from sqlrs.compiler.source import Source
 from sqlrs.records import dataclass
+from sqlrs.trees.copies import copied
 
 _NESTED = "an aggregate cannot stand inside another one"
 _FORM = "this form of the aggregate is not answered"
@@ -47,7 +48,7 @@ class Split:
     def above(self, columns: Sequence[exp.Expr]) -> exp.Expr:
         """What the aggregate is above the cut; ``columns`` hold what was released."""
         if len(columns) == 1:
-            return columns[0].copy()
+            return copied(columns[0])
         return average(columns[0], columns[1])
 
 
@@ -94,7 +95,7 @@ def split_aggregate(tree: exp.Expr, source: Source) -> Split:
         raise source.refusal("aggregate", tree, _FORM)
     if isinstance(value, exp.Distinct):
         if isinstance(call, exp.Count):
-            return Split((_filtered(call.copy(), where),))
+            return Split((_filtered(copied(call), where),))
         raise source.refusal("aggregate", tree, _DISTINCT, _DISTINCT_HINT)
     match call:
         case exp.Count():

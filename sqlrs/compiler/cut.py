@@ -23,6 +23,7 @@ from sqlrs.compiler.released_select import AFTER, ReleasedSelect, normal
 from sqlrs.compiler.source import Source
 from sqlrs.effort import spend
 from sqlrs.records import dataclass
+from sqlrs.trees.copies import copied
 
 _STEPS_PER_SELECT = 20
 _NESTED = "an aggregate cannot stand inside another one"
@@ -69,7 +70,7 @@ class Cut:
 def cut(statement: exp.Query, catalog: Catalog, source: Source) -> Cut:
     """Cut a statement at its aggregates over private rows, or refuse it."""
     cutter = _Cutter(catalog, source)
-    above = exp.Subquery(this=statement.copy())
+    above = exp.Subquery(this=copied(statement))
     kind = cutter.query(above.this, {})
     if kind is Holds.PRIVATE:
         selected = next(iter(above.find_all(exp.Select)), statement)
@@ -250,7 +251,11 @@ class _Cutter:
     def _check_mixture(self, kinds: list[Holds], at: exp.Expr) -> None:
         if Holds.PRIVATE in kinds and Holds.RELEASED in kinds:
             raise self.source.refusal(
-                "join_form", at, "released results cannot be joined with rows of private tables"
+                "join_form",
+                at,
+                "released results cannot be joined with rows of private tables",
+                "release the number first and write it as a constant; in Superset leave the limit "
+                "on series empty",
             )
 
     def _cut(self, select: exp.Select, aggregates: list[exp.Expr], known: _Known) -> None:
@@ -263,9 +268,9 @@ class _Cutter:
         for aggregate, split in splits:
             released.aggregate(aggregate, split)
         rows = exp.Select(
-            from_=select.args["from_"].copy(),
-            joins=[join.copy() for join in select.args.get("joins") or ()],
-            where=select.args["where"].copy() if select.args.get("where") else None,
+            from_=copied(select.args["from_"]),
+            joins=[copied(join) for join in select.args.get("joins") or ()],
+            where=copied(select.args["where"]) if select.args.get("where") else None,
         )
         rows.set("with_", _common_tables_of(rows, known, self.source.dialect))
         released.take(select)

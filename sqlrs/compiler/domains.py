@@ -141,7 +141,7 @@ def _unknown(flat: FlatQuery, number: int, key: exp.Expr) -> QueryRefused:
     return flat.source.refusal(
         "unknown_domain",
         flat.keys[number],
-        f"the values of {_shown(key)} are not known without the private rows",
+        f"the values of {_shown(flat, key)} are not known without the private rows",
     )
 
 
@@ -149,15 +149,15 @@ def _no_value(flat: FlatQuery, number: int, key: exp.Expr) -> QueryRefused:
     return flat.source.refusal(
         "unknown_domain",
         flat.keys[number],
-        f"the conditions leave no value for {_shown(key)}, so there is no group",
+        f"the conditions leave no value for {_shown(flat, key)}, so there is no group",
         "look at the ranges and lists in WHERE: a range goes from its smaller end to its larger",
     )
 
 
-def _shown(key: exp.Expr) -> str:
+def _shown(flat: FlatQuery, key: exp.Expr) -> str:
     """The key for people."""
     tree = key.copy()
     for name in tree.find_all(exp.Identifier):
         name.set("quoted", False)
-    text = tree.sql()
+    text = tree.sql(flat.source.dialect)
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"

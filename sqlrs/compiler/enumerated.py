@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from datetime import date
+from datetime import date, datetime
 from decimal import Decimal
 from functools import lru_cache
 from typing import cast
@@ -111,6 +111,16 @@ def days(low: date, high: date, origin: str, kind: str | None = None) -> Enumera
     if kind is not None:
         value = exp.cast(value, kind)
     return _counted(0, (high - low).days, value, origin)
+
+
+def clock_times(first: datetime, count: int, unit: str, origin: str) -> Enumerated:
+    """So many moments without a zone, each an hour or a minute behind the one before."""
+    step = exp.Interval(this=exp.Literal.string("1"), unit=exp.var(unit.upper()))
+    value = exp.Add(
+        this=exp.cast(exp.Literal.string(first.isoformat(" ")), "timestamp"),
+        expression=exp.Mul(this=exp.cast(column("i", "g"), "int"), expression=step),
+    )
+    return _counted(0, count - 1, value, origin)
 
 
 def counted_from(low: exp.Expr, high: exp.Expr, most: int, origin: str) -> Enumerated:

@@ -26,12 +26,12 @@ from sqlrs.compiler.enumerated import (
 from sqlrs.compiler.grounds import Grounds, form, form_at, placed
 from sqlrs.compiler.kinds import (
     BIGINT,
-    by_day_alone,
     is_truth,
     kind_of,
     may_fail,
     never_null_truth,
     part_of_moment,
+    unit_asked_for,
 )
 from sqlrs.records import dataclass
 from sqlrs.values import MOMENTS, NUMBERS, values_of
@@ -92,7 +92,7 @@ class KnownValues:
             or self._chosen(tree, literals_only=True)
             or self._truth(tree)
             or self._over_columns(tree)
-            or self._over_days(tree)
+            or self._over_moments(tree)
             or self._rounded(tree)
             or self._part(tree)
             or self._remainder(tree)
@@ -167,15 +167,17 @@ class KnownValues:
         homes = [{alias for alias, _ in self.grounds.equal.members(place)} for place in places]
         return bool(set.intersection(*homes)) if homes else False
 
-    def _over_days(self, tree: exp.Expr) -> Enumerated | None:
-        """An expression that only asks on which day a moment falls, between two moments."""
+    def _over_moments(self, tree: exp.Expr) -> Enumerated | None:
+        """An expression that only asks in which day, hour or minute a moment between two falls."""
         found = references(tree)
         if len(found) != 1 or not self.columns.counts or may_fail(tree, self.grounds.type_at):
             return None
         kind = self.grounds.type_at(found[0])
-        if kind.family not in MOMENTS or not by_day_alone(tree):
+        unit = unit_asked_for(tree)
+        if kind.family not in MOMENTS or unit is None:
             return None
-        values = said.touched_days(self.columns.ends(found[0]), kind, "the range of the moments")
+        ends, origin = self.columns.ends(found[0]), "the range of the moments"
+        values = said.touched(ends, unit, kind, origin)
         if values is None or values.most == 0:
             return values
         expression = placed(tree, {form_at(found[0]): value_of("d")})

@@ -9,6 +9,7 @@ from sqlglot import exp
 from sqlrs.catalog import Table
 from sqlrs.compiler.source import STANDS_ALONE, Source
 from sqlrs.records import dataclass
+from sqlrs.trees.copies import copied
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +77,7 @@ def not_null(value: exp.Expr) -> exp.Expr:
 def operand(value: exp.Expr) -> exp.Expr:
     """A copy that can stand inside any expression."""
     simple = isinstance(value, exp.Column | exp.Literal | exp.Paren | exp.Null | exp.Boolean)
-    return value.copy() if simple else exp.Paren(this=value.copy())
+    return copied(value) if simple else exp.Paren(this=copied(value))
 
 
 def stand_at(tree: exp.Expr, start: int, end: int, *, alone: bool = True) -> None:

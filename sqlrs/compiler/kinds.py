@@ -36,6 +36,8 @@ _WHOLE_PARTS = frozenset(
     "year month day quarter week dow isodow doy isoyear decade century millennium hour minute".split()  # noqa: SIM905, E501
 )
 _BY_DAY = _WHOLE_PARTS - {"hour", "minute"}
+UNITS = ("day", "hour", "minute")
+"""From which on the values of moments between two others are known, the coarsest first."""
 _UNITS_BY_DAY = frozenset(
     {"day", "week", "month", "quarter", "year", "decade", "century", "millennium"}
 )
@@ -171,23 +173,29 @@ def _moment(tree: exp.Expr, type_at: TypeAt) -> Family | None:
     return None
 
 
-def by_day_alone(tree: exp.Expr) -> bool:
-    """Whether an expression asks of its columns only on which day they fall."""
-    return all(_asks_for_the_day(column) for column in tree.find_all(exp.Column))
+def unit_asked_for(tree: exp.Expr) -> str | None:
+    """The day, hour or minute whose beginning tells all that an expression asks of its columns."""
+    found = [_unit_asked_of(column) for column in tree.find_all(exp.Column)]
+    known = [UNITS.index(one) for one in found if one is not None]
+    return UNITS[max(known)] if known and len(known) == len(found) else None
 
 
-def _asks_for_the_day(column: exp.Column) -> bool:
+def _unit_asked_of(column: exp.Column) -> str | None:
     holder = column.parent
     while isinstance(holder, exp.Paren):
         holder = holder.parent
     match holder:
         case exp.Extract():
-            return holder.name.lower() in _BY_DAY
+            asked = holder.name.lower()
         case exp.TimestampTrunc():
-            return str(holder.args["unit"].name).lower() in _UNITS_BY_DAY
+            unit = str(holder.args["unit"].name).lower()
+            asked = "day" if unit in _UNITS_BY_DAY else unit
         case exp.Cast():
-            return holder.to.this is exp.DataType.Type.DATE
-    return _OF_A_DATE.get(type(holder)) in _BY_DAY if holder is not None else False
+            asked = "day" if holder.to.this is exp.DataType.Type.DATE else ""
+        case _:
+            asked = "" if holder is None else _OF_A_DATE.get(type(holder), "")
+    asked = "day" if asked in _BY_DAY else asked
+    return asked if asked in UNITS else None
 
 
 def may_fail(tree: exp.Expr, type_at: TypeAt) -> bool:

@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from sqlrs.compiler.names import fold
 from sqlrs.dialects import dialect_named
+from sqlrs.trees.copies import copied
 
 _UNNAMED = "?column?"
 _CALL = re.compile(r"([a-z_]\w*)\(", re.ASCII)
@@ -27,7 +28,7 @@ def named(part: exp.Expr, dialect: str) -> exp.Alias:
         name = _called(part, dialect)
     else:
         name = _text(part, dialect)
-    return exp.Alias(this=part.copy(), alias=exp.to_identifier(name, quoted=True))
+    return exp.Alias(this=copied(part), alias=exp.to_identifier(name, quoted=True))
 
 
 def _text(part: exp.Expr, dialect: str) -> str:

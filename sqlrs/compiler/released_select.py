@@ -11,6 +11,9 @@ from sqlrs.compiler.names import fold
 from sqlrs.compiler.output_names import named
 from sqlrs.compiler.source import Source
 from sqlrs.records import dataclass
+from sqlrs.trees.build import table_named
+from sqlrs.trees.copies import copied
+from sqlrs.trees.identifiers import column
 
 AFTER = ("having", "order", "qualify")
 """The clauses of a SELECT that read its aggregates."""
@@ -31,7 +34,7 @@ class ReleasedSelect:
     def key(self, key: exp.Expr) -> None:
         """One more key column."""
         number = len(self._bare)
-        self._places[self._normal(key)] = exp.column(f"k{number}", table=self.name)
+        self._places[self._normal(key)] = column(f"k{number}", self.name)
         self._bare.setdefault(self._normal(key, bare=True), number)
 
     def aggregate(self, aggregate: exp.Expr, split: Split) -> None:
@@ -42,7 +45,7 @@ class ReleasedSelect:
     def _column(self, aggregate: exp.Expr) -> exp.Column:
         form = self._normal(aggregate)
         if form not in self._columns:
-            self._columns[form] = exp.column(f"a{len(self.aggregates)}", table=self.name)
+            self._columns[form] = column(f"a{len(self.aggregates)}", self.name)
             self.aggregates.append(aggregate)
         return self._columns[form]
 
@@ -69,7 +72,7 @@ class ReleasedSelect:
         select.set("where", exp.Where(this=having.this) if having else None)
         for gone in ("having", "group", "joins", "with_"):
             select.set(gone, None)
-        select.set("from_", exp.From(this=exp.to_table(self.name)))
+        select.set("from_", exp.From(this=table_named(self.name)))
 
     def _replace(self, tree: exp.Expr, aliases: frozenset[str]) -> None:
         """Put columns of the relation in the place of keys and aggregates; nothing else may stay.
@@ -93,13 +96,13 @@ class ReleasedSelect:
     def _place(self, node: exp.Expr) -> exp.Expr | None:
         found = self._places.get(self._normal(node))
         if found is not None:
-            return found.copy()
+            return copied(found)
         number = self._bare.get(self._normal(node, bare=True))
         if number is None:
             return None
         # The same but for the table's name before a column: what it means is looked up later.
-        self.same.append((node.copy(), number))
-        return exp.column(f"k{number}", table=self.name)
+        self.same.append((copied(node), number))
+        return column(f"k{number}", self.name)
 
     def _normal(self, tree: exp.Expr, *, bare: bool = False) -> exp.Expr:
         return normal(tree, self.source.dialect, bare=bare)
@@ -107,14 +110,13 @@ class ReleasedSelect:
 
 def normal(tree: exp.Expr, dialect: str, *, bare: bool) -> exp.Expr:
     """A copy in which every spelling of a name is the same; ``bare`` without tables' names."""
-    tree = tree.unnest().copy()
-    for column in [tree, *tree.find_all(exp.Column)]:
-        if isinstance(column, exp.Column) and isinstance(column.this, exp.Identifier):
-            for part in ("this", "table", "db"):
-                name = column.args.get(part)
-                if name is not None:
-                    folded = exp.to_identifier(fold(name, dialect), quoted=True)
-                    column.set(part, None if bare and part != "this" else folded)
-    for node in tree.walk():
+    tree = copied(tree.unnest())
+    for node in list(tree.walk()):
         node.comments = None
+        if isinstance(node, exp.Column) and isinstance(node.this, exp.Identifier):
+            for part in ("this", "table", "db"):
+                name = node.args.get(part)
+                if name is not None:
+                    folded = exp.Identifier(this=fold(name, dialect), quoted=True)
+                    node.set(part, None if bare and part != "this" else folded)
     return tree

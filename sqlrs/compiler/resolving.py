@@ -13,6 +13,7 @@ from sqlrs.compiler.names import Scope
 from sqlrs.compiler.source import Source
 from sqlrs.dialects import dialect_named
 from sqlrs.effort import spend
+from sqlrs.trees.copies import copied
 
 
 def resolved(expression: exp.Expr, scope: Scope, source: Source) -> exp.Expr:
@@ -20,7 +21,7 @@ def resolved(expression: exp.Expr, scope: Scope, source: Source) -> exp.Expr:
     for node in expression.walk(bfs=False):
         spend()
         _check_scalar(node, source)
-    tree = expression.copy()
+    tree = copied(expression)
     missing = False
     for column in list(tree.find_all(exp.Column)):
         known = scope.column(column, source)

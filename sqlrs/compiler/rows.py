@@ -250,9 +250,9 @@ class RowReader:
         own = tuple(
             (
                 fold_stored(column.name, self.source.dialect),
-                exp.column(
-                    exp.to_identifier(column.name, quoted=True),
-                    table=exp.to_identifier(unique, quoted=True),
+                exp.Column(
+                    this=exp.Identifier(this=column.name, quoted=True),
+                    table=exp.Identifier(this=unique, quoted=True),
                 ),
             )
             for column in entry.columns

@@ -12,6 +12,7 @@ from sqlrs.catalog import ColumnType, Family, Range, Value
 from sqlrs.compiler.enumerated import (
     MOST_ENUMERATED,
     Enumerated,
+    clock_times,
     constants,
     days,
     in_type,
@@ -35,6 +36,8 @@ _AS_WRITTEN = frozenset({Family.TEXT, Family.OTHER, Family.FLOAT})
 # The engines count in 64 bits.
 _LARGEST = 2**63 - 1
 _DAY = timedelta(days=1)
+_STEPS = {"hour": timedelta(hours=1), "minute": timedelta(minutes=1)}
+_NO_ZONE = Family.TIMESTAMP
 _FIRST, _LAST = date.min + _DAY, date.max - _DAY
 
 
@@ -106,13 +109,15 @@ def enumerated(ends: Ends, kind: ColumnType, origin: str) -> Enumerated | None:
     return None
 
 
-def touched_days(ends: Ends, kind: ColumnType, origin: str) -> Enumerated | None:
-    """The beginnings of all days that moments of an interval fall on, in their type."""
+def touched(ends: Ends, unit: str, kind: ColumnType, origin: str) -> Enumerated | None:
+    """The beginnings of all days, hours or minutes that moments of an interval fall in."""
     low, high = ends.low, ends.high
     if not isinstance(low, datetime) or not isinstance(high, datetime):
         return None
     if low > high:
         return none(origin)
+    if unit != "day":
+        return _touched_on_clocks(low, high, unit, origin) if kind.family is _NO_ZONE else None
     first, last = low.date(), high.date()
     name = "timestamp"
     if kind.family is Family.TIMESTAMP_TZ:
@@ -121,6 +126,13 @@ def touched_days(ends: Ends, kind: ColumnType, origin: str) -> Enumerated | None
     if (last - first).days >= MOST_ENUMERATED:
         return None
     return days(first, last, origin, name)
+
+
+def _touched_on_clocks(low: datetime, high: datetime, unit: str, origin: str) -> Enumerated | None:
+    """Hours or minutes. Without a zone: in some zones hours begin when others are half over."""
+    first = low.replace(minute=0 if unit == "hour" else low.minute, second=0, microsecond=0)
+    count = (high - first) // _STEPS[unit] + 1
+    return clock_times(first, count, unit, origin) if count <= MOST_ENUMERATED else None
 
 
 def _list(

@@ -64,6 +64,8 @@ class _Drawing:
     boxes: dict[int, Box]
     rows: dict[tuple[int, str], float]
     taken: list[tuple[float, float, float, float]] = field(default_factory=list)
+    # Drawn last, so that no line goes through a label.
+    labels: ElementTree.Element = field(default_factory=lambda: ElementTree.Element("g"))
 
 
 def draw_schema(query: Query, residual: Residual | None, title: str) -> str:
@@ -88,6 +90,7 @@ def draw_schema(query: Query, residual: Residual | None, title: str) -> str:
         _box(drawing, i, atom, texts[i], boundary if i in members else frozenset(), members)
     for line in lines:
         _link(drawing, line, members, boundary)
+    root.extend(drawing.labels)
     for number, note in enumerate(notes):
         _text(root, _MARGIN, below + 24 + _LINE * number, note, "note")
     right = max(
@@ -269,8 +272,8 @@ def _label(drawing: _Drawing, at: tuple[float, float], text: str, *, beside: boo
     ):
         y += 4
     drawing.taken.append((x, y, width, height))
-    _rect(drawing.root, x, y, width, height, "label-back", rx="4")
-    _text(drawing.root, x + width / 2, y + height / 2, text, "label", anchor="middle")
+    _rect(drawing.labels, x, y, width, height, "label-back", rx="4")
+    _text(drawing.labels, x + width / 2, y + height / 2, text, "label", anchor="middle")
 
 
 def _rect(

@@ -41,5 +41,5 @@ def query_text(query: Query, dialect: str) -> str:
     if whole.weighted and whole.output is not None:
         # The plain form of distinct outputs has no weights.
         plan = by_group(whole, (), how="plain")
-        return grouped_totals(plan, (), (), dialect).sql(dialect=dialect)
-    return plain(whole).sql(dialect=dialect)
+        return grouped_totals(plan, (), (), dialect).sql(dialect=dialect, copy=False)
+    return plain(whole).sql(dialect=dialect, copy=False)

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from sqlglot import exp
 
 from sqlrs.records import dataclass
+from sqlrs.trees.copies import copied
 
 Made = TypeVar("Made")
 
@@ -59,8 +60,7 @@ def text_of(tree: exp.Expr, dialect: str) -> str:
     """The SQL text of a tree; of one that is kept, written once."""
     texts = tree.meta_get(_TEXTS)
     if not isinstance(texts, _Texts) or texts.tree != id(tree):
-        return tree.sql(dialect=dialect)
+        return copied(tree).sql(dialect=dialect, copy=False)
     if dialect not in texts.written:
-        # A database has one dialect. What writing changes for it no other one will read.
-        texts.written[dialect] = tree.sql(dialect=dialect, copy=False)
+        texts.written[dialect] = copied(tree).sql(dialect=dialect, copy=False)
     return texts.written[dialect]
