@@ -5,9 +5,11 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import combinations, pairwise
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from sqlrs.compiler.forms import tells_equal_values_apart
 from sqlrs.measuring import sampling
@@ -18,15 +20,18 @@ from sqlrs.planning.limits import limit
 from sqlrs.planning.plan import Factorised, InWords
 from sqlrs.planning.table_statistics import Repetition, Statistics
 from sqlrs.planning.words import Words, packed_below, packings
+from sqlrs.query import Atom, Inequality, Query, Variable
 from sqlrs.residuals.isomorphism import representatives
 from sqlrs.residuals.residual import Residual, Residuals
 from sqlrs.sql import in_words as writing
 from sqlrs.sql.leading_groups import NOT_ENOUGH
 from sqlrs.sql.write import statement_of
 from tests.planning.adapters import Direct
-from tests.planning.strategies import Case, cases
+from tests.planning.strategies import TABLES, Case, cases, rows_of, statistics
 from tests.support.builders import EDGE, pattern, table
 from tests.support.examples import examples
+from tests.support.special import LINES, Line
+from tests.support.weights import weighed
 
 pytestmark = pytest.mark.usefixtures("one_seed")
 
@@ -68,15 +73,54 @@ def check(case: Case, snapshot: Direct) -> None:
             assert found == NOT_ENOUGH or found < 2**bits
 
 
+@st.composite
+def paths(draw: st.DrawFn) -> Case:
+    """Both ends of a path, joined by another table: steps below, corrections, a tie of both.
+
+    Few of all random queries have any of it.
+    """
+    names = "abcde"[: draw(st.integers(3, 5))]
+    keyed, bag = (one for one in TABLES if one.name in ("keyed", "bag"))
+    number = TABLES[0].column("p").type
+    known = {name: Variable(name, number) for name in names}
+    ends = [*pairwise(names), (names[0], names[-1])]
+    atoms = tuple(
+        Atom(f"t{i}", of, (("p", known[one]), ("q", known[other])))
+        for i, (one, other) in enumerate(ends)
+        for of in [draw(st.sampled_from([keyed, bag]))]
+    )
+    if draw(st.integers(0, 7)) == 0:
+        atoms = draw(weighed(atoms))
+    pairs = [Inequality.between(known[a], known[b]) for a, b in combinations(names, 2)]
+    different = draw(st.just(pairs) | st.lists(st.sampled_from(pairs), max_size=4))
+    residuals = Residuals(Query(atoms, frozenset(different)))
+    residual = residuals.of(frozenset(range(len(atoms) - 1)))
+    rows = {one.name: draw(rows_of(one)) for one in TABLES}
+    return Case(residual, rows, draw(st.none() | statistics()))
+
+
+@settings(max_examples=examples(40))
+@given(paths())
+def test_random_paths(on_duckdb: Direct, case: Case) -> None:
+    check(case, on_duckdb)
+
+
 @settings(max_examples=examples(120))
 @given(cases())
 def test_random_queries(on_duckdb: Direct, case: Case) -> None:
     check(case, on_duckdb)
 
 
+@pytest.mark.parametrize("line", LINES["duckdb"], ids=str)
+@settings(max_examples=examples(8))
+@given(data=st.data())
+def test_special_values(on_duckdb: Direct, line: Line, data: st.DataObject) -> None:
+    check(data.draw(cases(most_atoms=3, line=line)), on_duckdb)
+
+
 @pytest.mark.slow
 @settings(max_examples=2500)
-@given(cases(most_atoms=6))
+@given(cases(most_atoms=6) | paths())
 def test_many_random_queries(on_duckdb: Direct, case: Case) -> None:
     check(case, on_duckdb)
 
