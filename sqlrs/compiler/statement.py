@@ -47,6 +47,7 @@ MORE_THAN_CONJUNCTIVE = frozenset(
 )
 """Refusals of conjunctive queries that SQL inside one unit may do without."""
 _EITHER_WAY = frozenset({"unknown_bounds", "unknown_table", "unknown_column", "bad_literal"})
+_GROUP_BY_UNIT = "to aggregate inside each unit, let the inner GROUP BY contain the unit's id"
 MAX_TERMS = 100
 """Each is compiled and measured on its own."""
 
@@ -101,8 +102,13 @@ def _compiled(sql: str, catalog: Catalog, parameters: tuple[str, ...]) -> CutSta
     check_coverage(tree, source, statement=True)
     found = cut(tree, catalog, source)
     check_above(found.above, source, catalog)
-    aggregations = tuple(_Aggregating(below, catalog, source).compiled() for below in found.belows)
-    return CutStatement(found.above, aggregations, found.public, source)
+    try:
+        belows = tuple(_Aggregating(below, catalog, source).compiled() for below in found.belows)
+    except QueryRefused as refused:
+        if catalog.unit is None or found.above.find(exp.AggFunc) is None:
+            raise
+        raise _or_by_unit(refused, source) from None
+    return CutStatement(found.above, belows, found.public, source)
 
 
 def domain_tables(domain: KeyDomain) -> frozenset[tuple[str | None, str]]:
@@ -319,6 +325,14 @@ def _gains(by_unit: Measure, measure: Measure) -> bool:
     """Whether clipping is better unit by unit: one owner for several, or nothing taken away."""
     one_owner = {len(term.owners) for term in measure.terms} <= {1}
     return not one_owner or by_unit.per_unit is None or not by_unit.per_unit.signed
+
+
+def _or_by_unit(refused: QueryRefused, source: Source) -> QueryRefused:
+    """Where released groups are aggregated again, grouping by the unit's id releases no groups."""
+    if refused.code != "unknown_domain":
+        return refused
+    hint = "; ".join(filter(None, (_GROUP_BY_UNIT, refused.hint)))
+    return source.refusal(refused.code, refused.span, refused.message, hint)
 
 
 def _clearer(refused: QueryRefused, by_unit: QueryRefused | None) -> QueryRefused:

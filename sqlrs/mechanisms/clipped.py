@@ -13,7 +13,7 @@ from typing import ClassVar
 from sqlrs.catalog import Family
 from sqlrs.measures import Contributions, KeyDomain, Measure, Ordinals, PerUnit
 from sqlrs.mechanisms.base import Noisy
-from sqlrs.mechanisms.cut_at_threshold import CutAtThreshold, CutDraw
+from sqlrs.mechanisms.cut_at_threshold import CutAtThreshold, CutDraw, nearest
 from sqlrs.mechanisms.vector_base import (
     GroupMeasurements,
     Summand,
@@ -141,7 +141,7 @@ class ClippedVector(CutAtThreshold):
             cut = self.clipping(place, noise)
             released = []
             for number, public in zip(numbers, fixed, strict=True):
-                value = _nearest(number + noise.sample(sensitivity, bits), parts) + public
+                value = nearest(number + noise.sample(sensitivity, bits), parts) + public
                 bars = around(value, half, self.coverage).error_bars
                 released.append(Noisy(value, bars, cut))
             return tuple(released)
@@ -212,11 +212,6 @@ def clipped_vector(
     return ClippedVector(
         source, public, size, moves, epsilon, grid, coverage, measure.unit, most=most
     )
-
-
-def _nearest(numerator: int, parts: int) -> int:
-    """The nearest whole number; halves go up."""
-    return (2 * numerator + parts) // (2 * parts)
 
 
 def _shown(value: Fraction) -> str:

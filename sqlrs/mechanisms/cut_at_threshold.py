@@ -130,3 +130,8 @@ class CutAtThreshold(ABC):
             f"{said}, free error bars of coverage {float(self.coverage):.4g} around the number "
             "after the cut"
         )
+
+
+def nearest(numerator: int, parts: int) -> int:
+    """The nearest whole number; halves go up."""
+    return (2 * numerator + parts) // (2 * parts)

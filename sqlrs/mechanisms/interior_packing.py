@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
 # Rounding to parts of the certificate takes its share of the gap that is allowed.
 _NEAR_ENOUGH = float(GAP) / 4
-_MOST_STEPS = 100
+# All that was tried took 25 steps at most; what takes twice that makes no progress.
+_MOST_STEPS = 50
 # In the place of a weight of 0, so that there is something between 0 and it.
 _NOTHING = 1e-12
 # So much of the way to the border a step may go: of prices and of what units leave; of a result.

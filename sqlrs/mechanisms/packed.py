@@ -15,7 +15,7 @@ from typing import ClassVar
 from sqlrs.measures import KeyDomain, Measure, Ordinals, OwnedResults
 from sqlrs.measuring.owned_results import owner_variables
 from sqlrs.mechanisms.base import Noisy
-from sqlrs.mechanisms.cut_at_threshold import CutAtThreshold, CutDraw
+from sqlrs.mechanisms.cut_at_threshold import CutAtThreshold, CutDraw, nearest
 from sqlrs.mechanisms.packing_solver import (
     DEFAULT_PACKING_SECONDS,
     CertifiedSums,
@@ -139,7 +139,7 @@ class PackedNumber(CutAtThreshold):
         threshold = self.grid[place]
         parts = ceil(PARTS * certified(threshold)[0])
         noisy = parts + noise.sample(moved_parts(threshold), bits)
-        value = (2 * noisy + PARTS) // (2 * PARTS) + public
+        value = nearest(noisy, PARTS) + public
         miss = None if self.coverage is None else 1 - self.coverage
         half = 0 if miss is None else self.half_width(place, noise, miss)
         clipping = self.clipping(place, noise)
@@ -148,10 +148,10 @@ class PackedNumber(CutAtThreshold):
     def _chosen(self, certified: Certified, bits: RandomBits) -> int:
         if len(self.grid) == 1:
             return 0
-        times = gamma(Fraction(self.choice_epsilon), strict=self.strict)
-        return choose_falling(self.grid, self._penalties(certified, times), bits)
+        return choose_falling(self.grid, self._penalties(certified), bits)
 
-    def _penalties(self, certified: Certified, times: Fraction) -> Iterator[Penalty]:
+    def _penalties(self, certified: Certified) -> Iterator[Penalty]:
+        times = gamma(Fraction(self.choice_epsilon), strict=self.strict)
         for one in scores(self.grid, certified):
             yield Penalty(times * one.own, times * one.below)
 

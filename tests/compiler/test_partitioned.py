@@ -402,6 +402,20 @@ def test_what_the_query_alone_says_of_a_unit(
     assert found.weighted == ("sum" in sql)
 
 
+def test_groups_that_lose_the_unit_below_an_aggregate_say_how_it_is_kept() -> None:
+    """Groups are released where the id is lost; whoever meant each unit by itself is told."""
+    text = "SELECT count(*) FROM (SELECT {} FROM visit GROUP BY {} HAVING count(*) > 3) AS t"
+    assert compile_statement(text.format("patient, town", "patient, town"), CATALOG)
+    with pytest.raises(QueryRefused) as caught:
+        compile_statement(text.format("town", "town"), CATALOG)
+    assert caught.value.code == "unknown_domain"
+    assert "let the inner GROUP BY contain the unit's id" in str(caught.value.hint)
+    with pytest.raises(QueryRefused) as caught:
+        compile_statement("SELECT town, count(*) FROM visit GROUP BY town", CATALOG)
+    assert caught.value.code == "unknown_domain"
+    assert "inner GROUP BY" not in str(caught.value.hint)
+
+
 def test_without_a_unit_nothing_is_answered_by_units() -> None:
     rows = Catalog("duckdb", TABLES)
     with pytest.raises(QueryRefused):

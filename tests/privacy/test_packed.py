@@ -1,29 +1,29 @@
 """The whole release of results with several owners: its exact privacy loss between neighbours.
 
 What is released is a threshold and a number of parts. The chance of threshold j is proportional to
-t_j^-3 e^(-gamma s_j), and of parts z then to e^(-epsilon_2 |z - n_j| / S_j): of all z the ratio is
-largest where it is e^(epsilon_2 |n_j - n'_j| / S_j). So the largest loss is a maximum over j.
+t_j^-2.5 e^(-gamma s_j), and of parts z then to e^(-epsilon_2 |z - n_j| / S_j): of all z the ratio
+is largest where it is e^(epsilon_2 |n_j - n'_j| / S_j). So the largest loss is a maximum over j.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from math import ceil
+from typing import Any
 
 import numpy as np
 import pytest
 
 from sqlrs.errors import UsageError
 from sqlrs.measures import Measure, OwnedResults, Signed
-from sqlrs.mechanisms import packing_solver
-from sqlrs.mechanisms.packed import PackedNumber, packed_number
-from sqlrs.mechanisms.packing_solver import CertifiedSums
+from sqlrs.mechanisms import packed, packing_solver
+from sqlrs.mechanisms.packed import Certified, PackedNumber, packed_number
 from sqlrs.mechanisms.vector_base import Summand
 from sqlrs.mechanisms.wished_vector import WishedCut
 from sqlrs.noise import Laplace
+from sqlrs.noise.falling_threshold import Penalty
 from sqlrs.query import Constant, Variable
 from sqlrs.residuals.residual import Reading, Residuals
 from sqlrs.sensitivity import packing_scores
@@ -63,39 +63,66 @@ class Given:
 
 @dataclass(frozen=True)
 class Law:
-    """The logarithm of each threshold's chance, and the parts that the noise is added to."""
+    """By threshold: the logarithm of its chance, what noise is added to, the noise's own scale."""
 
     logs: tuple[Decimal, ...]
     parts: tuple[int, ...]
+    scales: tuple[Fraction, ...]
 
 
 def law(
     own: PackedNumber, weights: Weights, read: Callable[[Weights], OwnedResults] = owned
 ) -> Law:
-    """As the mechanism itself would draw."""
-    sums = CertifiedSums(read(weights), 60)
-    times = packing_scores.gamma(Fraction(own.choice_epsilon), strict=own.strict)
-    found = list(own._penalties(sums.at, times))[::-1]
+    """As the mechanism itself draws: once for each threshold, all that it draws from taken down."""
+    draw = own.measure(Given(read(weights)), (), [()])  # type: ignore[arg-type]
+    penalties: list[Fraction] = []
+    parts: list[int] = []
+    scales: list[Fraction] = []
+
+    def sample(noise: Laplace, moved: Fraction, bits: object) -> int:
+        scales.append(noise.scale(moved))
+        return 0
+
+    def nearest(numerator: int, of: int) -> int:
+        assert of == PARTS
+        parts.append(numerator)
+        return 0
+
+    for place in range(len(own.grid)):
+
+        def choose(
+            grid: Sequence[int], found: Iterable[Penalty], bits: object, here: int = place
+        ) -> int:
+            penalties[:] = [one.own for one in found][::-1]
+            return here
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(packed, "choose_falling", choose)
+            patch.setattr(packed, "nearest", nearest)
+            patch.setattr(Laplace, "sample", sample)
+            draw(SeededBits(0))
+    return Law(_log_chances(own.grid, penalties or [Fraction(0)]), tuple(parts), tuple(scales))
+
+
+def _log_chances(grid: Sequence[int], penalties: Sequence[Fraction]) -> tuple[Decimal, ...]:
     with localcontext(prec=40):
         logs = [
-            Decimal("-2.5") * Decimal(t).ln()
-            - Decimal(p.own.numerator) / Decimal(p.own.denominator)
-            for t, p in zip(own.grid, found, strict=True)
+            Decimal("-2.5") * Decimal(t).ln() - Decimal(p.numerator) / Decimal(p.denominator)
+            for t, p in zip(grid, penalties, strict=True)
         ]
         total = sum((log.exp() for log in logs), Decimal(0)).ln()
-        chances = tuple(log - total for log in logs)
-    return Law(chances, tuple(ceil(PARTS * sums.at(t)[0]) for t in own.grid))
+        return tuple(log - total for log in logs)
 
 
 def loss(own: PackedNumber, one: Law, other: Law) -> Decimal:
     """The largest logarithm of the ratio of two chances, either way."""
     worst = Decimal(0)
     with localcontext(prec=40):
-        for place, threshold in enumerate(own.grid):
+        for place in range(len(own.grid)):
             chosen = abs(one.logs[place] - other.logs[place])
             moved = abs(one.parts[place] - other.parts[place])
-            scale = packing_scores.moved_parts(threshold) / Fraction(own.noise.epsilon)
-            noise = Fraction(moved) / scale
+            assert one.scales[place] == other.scales[place]
+            noise = Fraction(moved) / one.scales[place]
             worst = max(worst, chosen + Decimal(noise.numerator) / Decimal(noise.denominator))
     return worst
 
@@ -161,7 +188,7 @@ def test_one_threshold_needs_no_choice() -> None:
 
 
 def test_a_gamma_that_is_too_large_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packing_scores, "gamma", lambda epsilon, *, strict: 3 * epsilon)
+    monkeypatch.setattr(packed, "gamma", lambda epsilon, *, strict: 3 * epsilon)
     assert worst(mechanism(), worlds()[-3:]) > EPSILON
 
 
@@ -172,9 +199,30 @@ def test_a_gamma_twice_as_large_is_caught(monkeypatch: pytest.MonkeyPatch) -> No
     assert worst(own, [crowded]) <= 20
     right = packing_scores.gamma
     monkeypatch.setattr(
-        packing_scores, "gamma", lambda epsilon, *, strict: 2 * right(epsilon, strict=strict)
+        packed, "gamma", lambda epsilon, *, strict: 2 * right(epsilon, strict=strict)
     )
     assert worst(own, [crowded]) > 23
+
+
+def test_a_threshold_outside_the_grid_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Units cut to twice the threshold that is told, with the noise of the one that is."""
+    own, found = mechanism(), worlds()[:60]
+    assert worst(own, found) <= EPSILON
+    right = PackedNumber.cut
+
+    def farther(
+        self: PackedNumber, certified: Certified, place: int, public: int, *rest: Any
+    ) -> object:
+        return right(self, lambda threshold: certified(2 * threshold), place, public, *rest)
+
+    monkeypatch.setattr(PackedNumber, "cut", farther)
+    assert worst(own, found) > EPSILON
+
+
+def test_noise_of_a_smaller_threshold_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = packing_scores.moved_parts
+    monkeypatch.setattr(packed, "moved_parts", lambda threshold: right(threshold) / 2)
+    assert worst(mechanism(), worlds()[:60]) > EPSILON
 
 
 def test_a_forgotten_owner_is_caught() -> None:
@@ -297,6 +345,7 @@ def wished_loss(wished: WishedCut, error: Fraction, looks: int = 1) -> Decimal:
         """The chances of thresholds; then what noise is added to, and the noise's own scale."""
         key = frozenset(weights.items())
         if key not in known:
+            drawn = law(own, weights)
             looked = wished.measure(Given(owned(weights)), (), [()])  # type: ignore[arg-type]
             used = []
             for place, priced in enumerate(prices):
@@ -312,8 +361,8 @@ def wished_loss(wished: WishedCut, error: Fraction, looks: int = 1) -> Decimal:
                     patch.setattr(Laplace, "sample", sample)
                     looked.noisy(place, priced or wished.best(place), SeededBits(0))
                 (scale,) = scales
-                used.append((law(own, weights).parts[place], scale))
-            known[key] = law(own, weights), used
+                used.append((drawn.parts[place], scale))
+            known[key] = drawn, used
         return known[key]
 
     worst = Decimal("-inf")

@@ -106,7 +106,7 @@ def choices_of(mechanism: ClippedVector, draw: VectorDraw) -> tuple[Choice, ...]
 
     with (
         patch.object(clipped, "choose_threshold", lambda *given: notes.choose(*given)),
-        patch.object(clipped, "_nearest", lambda *given: notes.nearest(*given)),
+        patch.object(clipped, "nearest", lambda *given: notes.nearest(*given)),
         patch.object(Laplace, "sample", sample),
     ):
         for place in range(len(mechanism.grid)):
