@@ -12,8 +12,6 @@ SET transform_null_equals = off
 SET gin_fuzzy_search_limit = 0
 SET extra_float_digits = 1
 SET jit = off
-SET enable_mergejoin = off
-SET enable_memoize = off
 SET work_mem = '128MB'
 SET DateStyle FROM CURRENT
 SET IntervalStyle FROM CURRENT
