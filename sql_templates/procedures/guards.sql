@@ -12,7 +12,7 @@ SET transform_null_equals = off
 SET gin_fuzzy_search_limit = 0
 SET extra_float_digits = 1
 SET jit = off
-SET work_mem = '64MB'
+SET work_mem = '128MB'
 SET DateStyle FROM CURRENT
 SET IntervalStyle FROM CURRENT
 SET TimeZone FROM CURRENT

@@ -71,12 +71,14 @@ def choose(
     how: str = "auto",
     solver_seconds: float = DEFAULT_SOLVER_SECONDS,
     in_turn: bool = False,
+    run: bool = False,
     quick: float | None = None,
     words: bool = False,
 ) -> ResidualPlan:
     """The plan for a residual; ``how`` forces one. Statistics guide the choice, never the value.
 
     ``in_turn``: whoever runs it can run a second statement where the first one is not enough.
+    ``run``: the statement is run as it is, on data of which nothing is known beforehand.
     ``quick``: up to this cost every group is counted as it stands, in few steps; None: as usual.
     ``words``: the database sums numbers of 128 bits.
     Where a residual has external variables, its shape alone decides the plan.
@@ -89,9 +91,10 @@ def choose(
         return Plain(residual)
     if any(map(tells_equal_values_apart, residual.generals)):
         return Plain(residual, reason="a condition can tell equal values apart: none are grouped")
-    if in_turn and how == "auto" and (found := _semi_joins(residual, statistics)) is not None:
+    own = (in_turn or run) and how == "auto"
+    if own and (found := _semi_joins(residual, statistics)) is not None:
         return found
-    if in_turn and how == "auto" and _is_one_table_with_lookups(residual):
+    if own and _is_one_table_with_lookups(residual):
         return Plain(residual, reason="joined by keys: no join has more rows than one table")
     plan = _factorised_or_pruned(residual, statistics, how, quick or _QUICK)
     if not in_turn or how != "auto":

@@ -217,7 +217,7 @@ def _places(
 
 def plain_statement(residual: Residual, plan: str) -> exp.Expression:
     """The statement of one value, which PostgreSQL alone can run."""
-    chosen = choose(residual, None, how=plan)
+    chosen = choose(residual, None, how=plan, run=True)
     if isinstance(chosen, Solved):
         raise UsageError(
             "a function inside the database has no solver",

@@ -15,6 +15,7 @@ from sqlrs.measuring.work import Work
 from sqlrs.query import Atom, Variable
 from sqlrs.records import dataclass
 from sqlrs.residuals.residual import Members, Residual, Residuals
+from sqlrs.sql.index_order import in_index_order
 from sqlrs.trees.build import (
     filtered_by,
     grouped_by,
@@ -123,6 +124,6 @@ def _frequency(table: Table, name: str | None) -> exp.Select:
         return rows
     own = column(name, table.name)
     there = exp.Not(this=exp.Is(this=own, expression=exp.Null()))
-    rows = grouped_by(filtered_by(rows, [there]), [again(own)])
+    rows = in_index_order(grouped_by(filtered_by(rows, [there]), [again(own)]), table)
     most = exp.Coalesce(this=exp.Max(this=column(RESULTS, "repeated")), expressions=[number(0)])
     return select_from(inner(rows, "repeated"), named(most, RESULTS))

@@ -29,7 +29,13 @@ SELECT
 FROM (
   SELECT
     COUNT(*) AS results
-  FROM public.edge AS a
+  FROM (
+    SELECT
+      a.dst
+    FROM public.edge AS a
+    ORDER BY
+      a.dst ASC
+  ) AS a
   GROUP BY
     a.dst
 ) AS per_boundary_value;

@@ -6,7 +6,13 @@ WITH a_per_a_dst AS MATERIALIZED (
   SELECT
     a.dst AS a_dst,
     COUNT(*) AS results
-  FROM public.edge AS a
+  FROM (
+    SELECT
+      a.dst
+    FROM public.edge AS a
+    ORDER BY
+      a.dst ASC
+  ) AS a
   GROUP BY
     a.dst
 ), a_b_per_b_dst AS MATERIALIZED (
@@ -52,7 +58,13 @@ SELECT
 FROM (
   SELECT
     COUNT(*) AS results
-  FROM public.edge AS a
+  FROM (
+    SELECT
+      a.dst
+    FROM public.edge AS a
+    ORDER BY
+      a.dst ASC
+  ) AS a
   GROUP BY
     a.dst
 ) AS per_boundary_value;
@@ -73,7 +85,13 @@ WITH a_per_a_dst AS MATERIALIZED (
   SELECT
     a.dst AS a_dst,
     COUNT(*) AS results
-  FROM public.edge AS a
+  FROM (
+    SELECT
+      a.dst
+    FROM public.edge AS a
+    ORDER BY
+      a.dst ASC
+  ) AS a
   GROUP BY
     a.dst
 )
