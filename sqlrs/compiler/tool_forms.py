@@ -34,7 +34,7 @@ _WORD = re.compile(f"{'|'.join(_PARTS)}|[-/:. ]")
 # Words of PostgreSQL that begin as known ones do: days of the year, seconds of the day.
 _LONGER = re.compile("DDD|SSSS")
 _FORMS: tuple[type[exp.Expr], ...] = (exp.ToChar, exp.TimeToStr)
-_CALLS = (exp.DateTrunc, *_FORMS, exp.Anonymous)
+_CALLS: tuple[type[exp.Expr], ...] = (exp.DateTrunc, *_FORMS, exp.Anonymous)
 _CLOCK = frozenset({"HOUR", "MINUTE", "SECOND"})
 _MOMENTS = frozenset({exp.DataType.Type.TIMESTAMP, exp.DataType.Type.TIMESTAMPNTZ})
 
