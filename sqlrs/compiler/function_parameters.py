@@ -62,10 +62,12 @@ def parameter_types(names: Iterable[str]) -> tuple[str, ...]:
 
 def with_types(tree: exp.Expr, source: Source) -> None:
     """Give each declared parameter of a tree its type; the others are left to be refused."""
+    if not source.parameters:
+        return
     used = set()
     for node in list(tree.find_all(exp.Parameter)):
         number = _number(node)
-        if not source.parameters or number is None:
+        if number is None:
             continue
         if not 1 <= number <= len(source.parameters):
             raise source.refusal("unknown_parameter", node, f"${number} has no type")

@@ -34,12 +34,15 @@ _WORD = re.compile(f"{'|'.join(_PARTS)}|[-/:. ]")
 # Words of PostgreSQL that begin as known ones do: days of the year, seconds of the day.
 _LONGER = re.compile("DDD|SSSS")
 _FORMS: tuple[type[exp.Expr], ...] = (exp.ToChar, exp.TimeToStr)
+_CALLS: tuple[type[exp.Expr], ...] = (exp.DateTrunc, *_FORMS, exp.Anonymous)
 _CLOCK = frozenset({"HOUR", "MINUTE", "SECOND"})
 _MOMENTS = frozenset({exp.DataType.Type.TIMESTAMP, exp.DataType.Type.TIMESTAMPNTZ})
 
 
 def with_known_forms(tree: exp.Expr, tokens: Sequence[Token], dialect: str) -> exp.Expr:
     """The tree of the tokens with these calls as the compiler knows them."""
+    if not any(isinstance(node, _CALLS) for node in tree.walk()):
+        return tree
     for node in list(tree.find_all(exp.DateTrunc)):
         # The parser has two nodes for date_trunc, by whether its argument is a cast to a date.
         unit = node.args.get("unit")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import glob
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from sqlrs.errors import UsageError
@@ -96,6 +98,11 @@ def tables_in(folder: Path) -> dict[str, Path]:
 
     A folder of partitions (year=2024), or of parts that are called part-…, is one table.
     """
+    with _searching(folder):
+        return _tables_in(folder)
+
+
+def _tables_in(folder: Path) -> dict[str, Path]:
     entries = sorted(one for one in folder.iterdir() if not _hidden(one))
     if any(_PARTITION.fullmatch(one.name) for one in entries if one.is_dir()):
         return {folder.resolve().name: folder}
@@ -144,14 +151,27 @@ def _hidden(path: Path) -> bool:
     return path.name.startswith((".", "_")) or path.name.endswith(".schema.toml")
 
 
+@contextmanager
+def _searching(folder: Path) -> Iterator[None]:
+    """What the system does not let anybody look at is said in one line."""
+    try:
+        yield
+    except OSError as error:
+        raise UsageError(
+            f"{folder} cannot be searched for data: {error.filename}: {error.strerror}",
+            hint="give the folder of a table, or its files with wildcards",
+        ) from None
+
+
 def _files_below(folder: Path) -> list[Path]:
-    return sorted(
-        one
-        for one in folder.rglob("*")
-        if one.is_file()
-        and _is_known(one)
-        and not any(_hidden(Path(part)) for part in one.relative_to(folder).parts)
-    )
+    with _searching(folder):
+        return sorted(
+            one
+            for one in folder.rglob("*")
+            if one.is_file()
+            and _is_known(one)
+            and not any(_hidden(Path(part)) for part in one.relative_to(folder).parts)
+        )
 
 
 def _of_folder(folder: Path, files: list[Path]) -> DataPath:

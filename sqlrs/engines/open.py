@@ -251,7 +251,7 @@ def _refuse_duckdb_options(options: Mapping[str, object]) -> None:
         if value:
             raise UsageError(
                 f"{name} can only be given with a DuckDB URL",
-                hint="files are read with duckdb:// or next to duckdb:///file.db",
+                hint="files are read with duckdb://, beside duckdb:///file.db, or with spark://…",
             )
 
 

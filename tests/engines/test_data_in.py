@@ -349,6 +349,23 @@ def test_a_folder_is_a_database(tmp_path: Path) -> None:
         sqlrs.connect(tmp_path / "empty")
 
 
+def test_a_folder_that_cannot_be_searched_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parquet(tmp_path / "stay" / "0.parquet", "SELECT 1 AS id")
+    seen = Path.is_file
+
+    def closed(path: Path) -> bool:
+        if path.name == "0.parquet":
+            raise PermissionError(13, "Permission denied", str(path))
+        return seen(path)
+
+    monkeypatch.setattr(Path, "is_file", closed)
+    for given in ({"target": tmp_path}, {"tables": {"stay": tmp_path / "stay"}}):
+        with pytest.raises(UsageError, match=r"cannot be searched for data: .*0\.parquet"):
+            sqlrs.connect(**given)
+
+
 def test_paths_of_databases_and_files(tmp_path: Path) -> None:
     with duckdb.connect(str(tmp_path / "v.duckdb")) as connection:
         connection.sql("CREATE TABLE visit AS SELECT 1 AS ward FROM range(3)")
