@@ -10,7 +10,7 @@ from sqlglot import exp
 from sqlrs.engines.base import Row
 from sqlrs.engines.open import open_engine
 from sqlrs.engines.spark_snapshot import SparkSnapshot
-from sqlrs.measuring.measure import measure
+from sqlrs.measuring.measurements import Measurements
 from sqlrs.residuals.residual import Reading, Residuals
 from tests.support import brute
 from tests.support.builders import atom, query, table
@@ -54,7 +54,7 @@ def test_branches_that_meet_have_the_values_of_the_definition(spark: Any, monkey
 
     monkeypatch.setattr(SparkSnapshot, "run", noted)
     residuals = Residuals(_STAR, Reading(exact_comparisons=False))
-    measured = measure(open_engine(spark), residuals, residuals.required)
+    measured = Measurements(open_engine(spark)).enough(residuals, residuals.required, None)
     expected = {m: brute.residual_value(residuals.of(m), rows) for m in residuals.required}
     assert measured.count == brute.count(_STAR, rows) > 0
     assert dict(measured.values) == expected
