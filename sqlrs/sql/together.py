@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
+from typing import cast
 
 from sqlglot import exp
 
@@ -24,11 +25,13 @@ from sqlrs.planning.plan import (
 from sqlrs.sql.factorised import StatementBuilder, Stored, step_name, stored
 from sqlrs.sql.leading_groups import groups_of, kept_as, leading_select
 from sqlrs.sql.write import statement_of
+from sqlrs.trees.build import inner, named, number, select_from, table_named, union_of
 from sqlrs.trees.identifiers import column, identifier
 from sqlrs.trees.naming import RESULTS, free_name
 
 # Some ten seconds: beyond that the memory of one plan at a time is the safer choice.
 _MOST_COST = 2e8
+_PLACE = "place"
 
 
 Stepped = Factorised | Pruned | Leading | InWords
@@ -71,16 +74,40 @@ def together(plans: Sequence[Stepped], dialect: str) -> exp.Select:
         outside[name] = building.finished(select)
         kept[kept_as(leaders)] = (name, names, True)
     values = []
-    for number, plan in enumerate(plans, 1):
-        name = free_name(f"value_{number}", taken)
+    for place, plan in enumerate(plans, 1):
+        name = free_name(f"value_{place}", taken)
         outside[name] = statement_of(plan, dialect, kept, frozenset(taken))
         values.append(name)
+    own = dialect_named(dialect)
+    if own.joins_by_exchange:
+        select = _in_rows(values, free_name("all_values", taken))
+    else:
+        select = _side_by_side(values)
+    outer = StatementBuilder(own, ctes=outside)
+    return outer.finished(select)
+
+
+def _side_by_side(values: Sequence[str]) -> exp.Select:
+    """Relations of one row each as one row."""
     select = exp.select(*(exp.alias_(column(RESULTS, name), name) for name in values))
     select = select.from_(identifier(values[0]))
     for name in values[1:]:
         select = select.join(identifier(name), join_type="cross", copy=False)
-    outer = StatementBuilder(dialect_named(dialect), ctes=outside)
-    return outer.finished(select)
+    return select
+
+
+def _in_rows(values: Sequence[str], alias: str) -> exp.Select:
+    """The same without a join: rows below each other, of which each has a column of its own."""
+    rows = [
+        select_from(table_named(name), named(number(i), _PLACE), column(RESULTS, name))
+        for i, name in enumerate(values)
+    ]
+    own = [exp.EQ(this=column(_PLACE, alias), expression=number(i)) for i, _ in enumerate(values)]
+    found = [exp.Case(ifs=[exp.If(this=is_it, true=column(RESULTS, alias))]) for is_it in own]
+    return select_from(
+        inner(cast(exp.Query, union_of(rows)), alias),
+        *(named(exp.Max(this=one), name) for one, name in zip(found, values, strict=True)),
+    )
 
 
 def shared_leaders(plans: Sequence[Stepped]) -> list[Leaders]:
