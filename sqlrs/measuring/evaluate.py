@@ -17,8 +17,17 @@ from sqlrs.measuring.sampling import SampledTables
 from sqlrs.planning.chained import chained
 from sqlrs.planning.choose import choose
 from sqlrs.planning.external_plans import DEFAULT_SOLVER_SECONDS, Solved
+from sqlrs.planning.key_joins import joins_two_by_several
 from sqlrs.planning.leading import leaders_of_whole_tables
-from sqlrs.planning.plan import ByKeptGroups, InWords, Leading, ResidualPlan, table_names
+from sqlrs.planning.plan import (
+    ByKeptGroups,
+    Factorised,
+    InWords,
+    Leading,
+    Plain,
+    ResidualPlan,
+    table_names,
+)
 from sqlrs.planning.problem import Problem
 from sqlrs.planning.sharing import that_share, with_shared_steps
 from sqlrs.planning.table_statistics import Statistics
@@ -35,6 +44,9 @@ Made = TypeVar("Made")
 
 # About a tenth of a second.
 _WORTH_SHARING = 2e6
+# Rows to each result of two tables that are quicker joined than grouped first. A condition on a
+# third table may have hidden many of their results, hardly that many.
+_FEW_RESULTS = 100
 
 
 @dataclass(frozen=True, repr=False)
@@ -182,7 +194,26 @@ class Evaluator:
             )
 
         plan = self.once((residual,), chosen, ("plan", self.how, self.solver_seconds))
-        return self._by_kept_groups(plan)
+        return self._by_kept_groups(self._still(plan))
+
+    def _still(self, plan: ResidualPlan) -> ResidualPlan:
+        """The plan, or the other one of an attempt that was not enough on these very rows.
+
+        Two tables that turned out to have few results in common are joined as they are.
+        """
+        while isinstance(plan, Leading | InWords) and self._failed(plan):
+            plan = plan.otherwise
+        if self._has_few_results(plan):
+            return self.once((plan,), lambda: Plain(plan.residual, "few results"), "plain")
+        return plan
+
+    def _has_few_results(self, plan: ResidualPlan) -> set[bool]:
+        """Whether a count is known to be far less than the rows; said once, it stays known."""
+        return self.once((plan,), set[bool], "few results")
+
+    def _failed(self, plan: ResidualPlan) -> set[bool]:
+        """Whether an attempt was not enough; what is said once is known of these rows for good."""
+        return self.once((plan,), set[bool], "failed")
 
     def _by_kept_groups(self, plan: ResidualPlan) -> ResidualPlan:
         """The groups that lead in whole tables, where they are known and were enough so far."""
@@ -223,11 +254,22 @@ class Evaluator:
     def _settled(self, plan: ResidualPlan, value: int) -> int:
         """The value, by another plan where the groups that lead, or the digits, were not enough."""
         if isinstance(plan, Leading | InWords) and value == NOT_ENOUGH:
+            self._failed(plan).add(True)
             return self._value(plan.otherwise)
         if isinstance(plan, ByKeptGroups) and value < plan.groups.least:
             # They will not be enough on these rows again.
             self.once((plan.otherwise,), list[ResidualPlan], "tried").append(plan.otherwise)
             return self._value(plan.otherwise)
+        if (
+            isinstance(plan, Factorised)
+            and plan.residual.output is None
+            and not plan.residual.boundary
+            and self.how == "auto"
+            and self.statistics is not None
+        ):
+            rows = sum(self.statistics.size(one.table) for one in plan.residual.atoms)
+            if _FEW_RESULTS * value <= rows and joins_two_by_several(plan.residual.atoms):
+                self._has_few_results(plan).add(True)
         return value
 
     def _value(self, plan: ResidualPlan) -> int:

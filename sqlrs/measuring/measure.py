@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from fractions import Fraction
 
 from sqlrs.engines.base import Measurable
 from sqlrs.measuring.evaluate import Evaluation, Evaluator
@@ -14,11 +15,15 @@ from sqlrs.residuals.residual import Members, Residuals
 
 @dataclass(frozen=True, repr=False)
 class Measured:
-    """Private values: the true count, T_E for each wanted set, and how each part was evaluated."""
+    """Private values: the true count, T_E for each wanted set, and how each part was evaluated.
+
+    ``settled``: what the values fold to, where that is known already.
+    """
 
     count: int
     values: Values
     evaluations: tuple[Evaluation, ...] = ()
+    settled: Fraction | None = None
 
     def __repr__(self) -> str:
         return "Measured(private)"

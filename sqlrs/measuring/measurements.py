@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field, replace
+from fractions import Fraction
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
@@ -74,15 +75,16 @@ class Measurements:
         ``progress`` hears of them all the same: which they are follows from the data.
         """
         work = Work(residuals, wanted, self.progress, factors=_factors(fold))
-        values = self._enough(work, fold)
-        return Measured(values[residuals.query.everything], work.values(values))
+        values, settled = self._enough(work, fold)
+        count = values[residuals.query.everything]
+        return Measured(count, work.values(values), settled=settled)
 
     def values(
         self, residuals: Residuals, wanted: Iterable[Members], fold: Fold | Folding | None
     ) -> Values:
         """The same values without the count."""
         work = Work(residuals, wanted, self.progress, counted=False, factors=_factors(fold))
-        return work.values(self._enough(work, fold))
+        return work.values(self._enough(work, fold)[0])
 
     def totals(
         self, signed: Signed, residuals: Residuals, domains: Sequence[KeyDomain]
@@ -208,19 +210,20 @@ class Measurements:
             self._hear(1, 1, residuals.of(residuals.query.everything))
             return read_owned_results(signed, residuals, most, evaluator)
 
-    def _enough(self, work: Work, fold: Fold | Folding | None) -> _Known:
+    def _enough(self, work: Work, fold: Fold | Folding | None) -> tuple[_Known, Fraction | None]:
+        """Values that are enough, and what they fold to where that is known."""
         with self._evaluator(work.residuals) as evaluator:
             known = self.beside.known(work, evaluator.snapshot, evaluator.kept)
             waiting = [part for part in work.statements if part.members not in known]
             if (chain := evaluator.chained(waiting)) is not None:
                 work.hear(len(work.statements))
                 values = zip(chain.residuals, chain.run(), strict=True)
-                return known | {part.members: value for part, value in values}
+                return known | {part.members: value for part, value in values}, None
             known |= _read_before(work, evaluator)
             if fold is None or evaluator.statistics is None:
                 found = _run(work, evaluator, work.statements, known)
                 work.hear(len(work.statements))
-                return found
+                return found, None
             folding = fold if isinstance(fold, Folding) else Folding.exactly(fold)
             return _until_settled(work, evaluator, folding, known)
 
@@ -331,7 +334,9 @@ def _learn(evaluator: Evaluator, part: Residual, value: int) -> None:
         evaluator.sampled.learn_value(evaluator.snapshot, tables, value)
 
 
-def _until_settled(work: Work, evaluator: Evaluator, folding: Folding, before: _Known) -> _Known:
+def _until_settled(
+    work: Work, evaluator: Evaluator, folding: Folding, before: _Known
+) -> tuple[_Known, Fraction | None]:
     """The values that matter most, until those that are left cannot change the fold."""
     everything = work.residuals.query.everything
     known = dict(before)
@@ -347,16 +352,19 @@ def _until_settled(work: Work, evaluator: Evaluator, folding: Folding, before: _
         waiting = [part for part in work.statements if part.members not in known]
         chosen = [part for part in waiting if part.members == everything]
         later: list[Residual] = []
+        settled = None
         if open_ := [part for part in waiting if least[part.members] < most[part.members]]:
             if alone:
                 chosen = waiting
-            elif folding.least(work.values(least)) != folding.most(work.values(most)):
-                chosen += _next(work, folding, least, most, open_)
-                later = [part for part in open_ if part not in chosen]
+            else:
+                settled = folding.settled(work.values(least), work.values(most))
+                if settled is None:
+                    chosen += _next(work, folding, least, most, open_)
+                    later = [part for part in open_ if part not in chosen]
         if not chosen:
             work.hear(len(work.statements))
             before_that |= known.keys() - before.keys()
-            return most
+            return most, settled
         limited = _limited(evaluator, chosen)
         chosen = [part for part in chosen if part not in limited]
         if later and not limited:

@@ -15,6 +15,7 @@ from sqlrs.residuals.residual import Members, Residual, Residuals
 Progress = Callable[[int, int, str], None]
 Values = Mapping[Members, int]
 Fold = Callable[[Values], Fraction]
+Settled = Callable[[Values, Values], Fraction | None]
 Gauge = Callable[[Values], tuple[int, ...]]
 
 
@@ -22,21 +23,26 @@ Gauge = Callable[[Values], tuple[int, ...]]
 class Folding:
     """How all T_E become the one number that a release needs, where that may be tried often.
 
-    ``least`` and ``most`` are below and above the number; neither falls where a value grows.
+    ``settled``: the number, of the least and the largest that the values can be; None where they
+    do not say which it is.
     ``gauge``: about how much the values make of each number of which it is the largest, where the
     values that are given first make the most of it.
     ``factors``: sets whose T_C have a product that T_E does not exceed.
     """
 
-    least: Fold
-    most: Fold
+    settled: Settled
     gauge: Callable[[Values], Gauge] | None = None
     factors: Mapping[Members, tuple[Members, ...]] = field(default_factory=dict)
 
     @classmethod
     def exactly(cls, fold: Fold) -> Folding:
-        """By the number itself."""
-        return cls(fold, fold)
+        """By the number itself, which does not fall where a value grows."""
+
+        def settled(least: Values, most: Values) -> Fraction | None:
+            number = fold(least)
+            return number if number == fold(most) else None
+
+        return cls(settled)
 
 
 class Work:

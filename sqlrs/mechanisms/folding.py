@@ -11,8 +11,7 @@ from sqlrs.sensitivity.components import components
 from sqlrs.sensitivity.refined import (
     gauge,
     is_bounded_quickly,
-    least_sensitivity,
-    most_sensitivity,
+    settled_sensitivity,
 )
 from sqlrs.sensitivity.steps import compile_recursion
 
@@ -22,8 +21,7 @@ def refined_folding(residuals: Residuals, weights: Weights) -> Folding | None:
     if residuals.query.weighted or not is_bounded_quickly(residuals, weights):
         return None
     return Folding(
-        partial(least_sensitivity, residuals, weights=weights),
-        partial(most_sensitivity, residuals, weights=weights),
+        partial(settled_sensitivity, residuals, weights=weights),
         partial(gauge, residuals, weights=weights),
         _factors(residuals),
     )

@@ -151,7 +151,9 @@ class SmoothPreparation:
         return mechanism.bound.fold(self.residuals, values, mechanism.noise.weights).value
 
     def _noisy(self, measured: Measured, bits: RandomBits) -> Noisy:
-        sensitivity = self.sensitivity(measured.values)
+        sensitivity = measured.settled
+        if sensitivity is None:
+            sensitivity = self.sensitivity(measured.values)
         value = measured.count + self.mechanism.noise.sample(sensitivity, bits)
         bars = self.mechanism.bars
         if bars is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 from sqlrs.compiler.forms import tells_equal_values_apart
@@ -12,7 +13,7 @@ from sqlrs.planning.external_plans import DEFAULT_SOLVER_SECONDS, external_plan
 from sqlrs.planning.inclusion_exclusion import Planner, Sum
 from sqlrs.planning.key_joins import has_condition, joins_by_keys
 from sqlrs.planning.leading import leaders
-from sqlrs.planning.limits import limit
+from sqlrs.planning.limits import limit_of_steps
 from sqlrs.planning.passing import passed
 from sqlrs.planning.plan import (
     HOW,
@@ -29,10 +30,11 @@ from sqlrs.planning.plan import (
 from sqlrs.planning.problem import Problem
 from sqlrs.planning.prune import prune
 from sqlrs.planning.separate import reduced, separate
+from sqlrs.planning.shared_digits import sharings
 from sqlrs.planning.symmetry import ordered
 from sqlrs.planning.table_statistics import Statistics
 from sqlrs.planning.witnesses import by_keys, witnessed
-from sqlrs.planning.words import in_words
+from sqlrs.planning.words import packings
 from sqlrs.query import closure
 from sqlrs.residuals.residual import Residual
 
@@ -153,8 +155,12 @@ def _in_words(plan: ResidualPlan, statistics: Statistics | None) -> ResidualPlan
     """Counts as digits of words, where all groups are counted and that is expected to cost less."""
     if statistics is None or not isinstance(plan, Factorised) or plan.cost <= _WORTH_PACKING:
         return plan
-    found = in_words(plan.total, limit(plan.residual, statistics), statistics)
-    return plan if found is None else InWords(plan.residual, found, plan)
+    total, most = plan.total, partial(limit_of_steps, plan.residual, plan.total, statistics)
+    ways = (*packings(total, most(), statistics), *sharings(total, most, statistics))
+    found = min(ways, key=lambda one: one.cost, default=None)
+    if found is None or found.cost >= plan.cost:
+        return plan
+    return InWords(plan.residual, found, plan)
 
 
 def _semi_joins(

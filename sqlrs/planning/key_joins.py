@@ -15,14 +15,29 @@ def joins_by_keys(atoms: Sequence[Atom]) -> bool:
     return any(_leads_to_all(atoms, first) for first in range(len(atoms)))
 
 
+def joins_two_by_several(atoms: Sequence[Atom]) -> bool:
+    """Whether two atoms, which have several columns in common, lead to all others by their keys."""
+    for first, one in enumerate(atoms):
+        for second, other in enumerate(atoms[:first]):
+            both = one.variables | other.variables
+            rest = [atom for i, atom in enumerate(atoms) if i not in (first, second)]
+            if len(one.variables & other.variables) > 1 and _leads_by_keys(both, rest):
+                return True
+    return False
+
+
 def has_condition(atom: Atom) -> bool:
     """Whether a condition of its own thins an atom out, comparisons not counted."""
     return bool(atom.filters) or any(not isinstance(term, Variable) for _, term in atom.terms)
 
 
 def _leads_to_all(joined: Sequence[Atom], first: int) -> bool:
-    atoms = [*joined]
-    known = atoms.pop(first).variables
+    others = [atom for i, atom in enumerate(joined) if i != first]
+    return _leads_by_keys(joined[first].variables, others)
+
+
+def _leads_by_keys(known: frozenset[Variable], others: Sequence[Atom]) -> bool:
+    atoms = [*others]
     while atoms:
         found = next((atom for atom in atoms if _has_key_in(atom, known)), None)
         if found is None:

@@ -10,6 +10,7 @@ from collections.abc import Hashable
 from math import prod
 
 from sqlrs.catalog import Table
+from sqlrs.planning.inclusion_exclusion import Sum
 from sqlrs.planning.key_joins import has_condition
 from sqlrs.planning.table_statistics import Columns, Statistics
 from sqlrs.query import Atom, Variable, closure
@@ -31,6 +32,26 @@ def limit(residual: Residual, statistics: Statistics) -> int:
     """
     heaviest = prod(atom.weight.bound for atom in residual.atoms if atom.weight is not None)
     return heaviest * _Orders(residual, statistics).least(residual.boundary, residual.members)
+
+
+def limit_of_steps(
+    residual: Residual, total: Sum, statistics: Statistics, *, summed: Variable | None = None
+) -> int:
+    """A number that no group of a sum or of one of its steps exceeds, without its inequalities.
+
+    ``summed``: all values of this variable are in one group.
+    """
+    place = {residual.query.atoms[i].alias: i for i in residual.members}
+    most = 0
+    for term in total.terms:
+        for join, keep in (
+            (term.join, total.problem.free),
+            *((step.join, step.keep) for step in term.join.steps),
+        ):
+            members = frozenset(place[leaf.name] for leaf in join.leaves)
+            known = keep - ({summed} if summed else frozenset())
+            most = max(most, _Orders(residual, statistics).least(known, members))
+    return most
 
 
 def frequency_of(residual: Residual) -> Columns | None:

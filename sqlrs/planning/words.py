@@ -37,15 +37,15 @@ from sqlrs.records import dataclass
 from sqlrs.values import behave_alike
 
 # A word has two halves, each of which is read as a number of 64 bits.
-_HALF = 60
+HALF = 60
 # Sums of words are numbers of 128 bits with a sign.
-_SUM = 126
+SUM = 126
 # The counts of a word are added up above its digits, in a number of 64 bits. There are at most 120.
-_MOST = 2**50
+MOST = 2**50
 # How far the largest count may be above what is expected of it; what a row costs to be unpacked.
 _ABOVE_EXPECTED = 4
 _UNPACK = 4.0
-_FEWEST = 4
+FEWEST = 4
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,8 @@ class Words:
 
     ``bits``: of one digit. ``lanes``: the digits of a word. ``apart``: a free variable that differs
     from the packed one, which the first term leaves out of account.
+    ``shared``: the digits of all values but the ``alone`` most frequent ones, which keep their own
+    (``shared_digits.py``); with 0 each value has its own.
     """
 
     total: Sum
@@ -63,6 +65,8 @@ class Words:
     lanes: int
     apart: Variable | None
     cost: float
+    shared: int = 0
+    alone: int = 0
 
     @property
     def first(self) -> Join:
@@ -83,35 +87,29 @@ class Words:
     @property
     def half(self) -> int:
         """The digits of the lower half of a word."""
-        return min(_HALF // self.bits, self.lanes)
-
-
-def in_words(total: Sum, most: int, statistics: Statistics) -> Words | None:
-    """The cheapest way to pack a sum, None where none is expected to cost less than the sum itself.
-
-    Without its inequalities no group of the problem counts more than ``most``.
-    """
-    found = [one for one in packings(total, most, statistics) if one.cost < total.cost]
-    return min(found, key=lambda one: one.cost, default=None)
+        return min(HALF // self.bits, self.lanes)
 
 
 def packings(total: Sum, most: int, statistics: Statistics) -> list[Words]:
     """All ways to pack a sum, by the variable whose values are digits.
 
-    Where no group counts anything, steps may: nothing is known of how large their sums can be.
+    Without its inequalities no group of the problem or of a step counts more than ``most``.
     """
     problem = total.problem
-    if (
-        len(problem.free) < 2
-        or not 0 < most <= _MOST
-        or problem.output is not None
-        or total.terms[0].coefficient != 1
-        or not all(isinstance(leaf, TableRows) and not leaf.counted for leaf in problem.leaves)
-        or any(step.largest for term in total.terms for step in term.join.steps)
-    ):
+    if len(problem.free) < 2 or not 0 < most <= MOST or not can_pack(total):
         return []
     options = (_packed(total, v, most, statistics) for v in sorted(problem.free))
     return [one for one in options if one is not None]
+
+
+def can_pack(total: Sum) -> bool:
+    """Whether the counts of a sum are those of rows, one for each group."""
+    return (
+        total.problem.output is None
+        and total.terms[0].coefficient == 1
+        and all(isinstance(leaf, TableRows) and not leaf.counted for leaf in total.problem.leaves)
+        and not any(step.largest for term in total.terms for step in term.join.steps)
+    )
 
 
 def packed_below(join: Join, packed: Variable) -> tuple[Grouping, Input] | None:
@@ -136,25 +134,27 @@ def _packed(total: Sum, variable: Variable, most: int, statistics: Statistics) -
     if not behave_alike([variable.type]):
         return None
     apart = _apart(total, variable)
-    sizes = _TreeSizes(total, statistics)
+    sizes = TreeSizes(total, statistics)
     join = _without(first.join, variable, apart)
     if join is first.join:
         apart = None
     rows, inputs = sizes.joined(join)
     groups = grouped(inputs, rows, sizes.mask(problem.free))
-    expected = _ABOVE_EXPECTED * (1 + rows / groups.rows * sizes.unevenness(inputs))
+    expected = _ABOVE_EXPECTED * (1 + rows / groups.rows * sizes.unevenness(inputs, problem.free))
     bits = min(most, math.ceil(expected)).bit_length()
     terms = 1 + sum(abs(term.coefficient) for term in others)
-    lanes = 2 * (_HALF // bits) if bits <= _HALF else 0
+    lanes = 2 * (HALF // bits) if bits <= HALF else 0
     # Also where a digit is too small for its count no sum of words is too large.
-    while lanes and (most * terms * (lanes + 1)).bit_length() + bits * lanes > _SUM:
+    while lanes and (most * terms * (lanes + 1)).bit_length() + bits * lanes > SUM:
         lanes -= 1
-    if lanes < _FEWEST:
+    if lanes < FEWEST:
         return None
     cost = total.cost + sizes.difference(join, variable, lanes)
     for term in others:
         corrected, _ = sizes.joined(term.join)
         cost += (BUILD + GROUP_ROW) * min(corrected, groups.rows)
+    # Where rows are expected to be far more than groups, the difference says too much.
+    cost = max(cost, total.cost / FEWEST)
     return Words(total, variable, leaf, bits, lanes, apart, cost)
 
 
@@ -183,7 +183,7 @@ def _without(join: Join, packed: Variable, apart: Variable | None) -> Join:
 
 
 @dataclass(frozen=True)
-class _TreeSizes:
+class TreeSizes:
     """Expected sizes of a tree that is there already."""
 
     total: Sum
@@ -200,7 +200,7 @@ class _TreeSizes:
 
     def joined(self, join: Join) -> tuple[float, list[Sized]]:
         """The rows of a join, one input after the other, and the sizes of its inputs."""
-        inputs = [self._input(one) for one in join.inputs]
+        inputs = [self.input(one) for one in join.inputs]
         first, *rest = inputs
         rows, known, norms = first.rows, first.mask, dict(first.norms)
         for one in rest:
@@ -229,12 +229,12 @@ class _TreeSizes:
             last = words
         return found + _UNPACK * last
 
-    def unevenness(self, inputs: list[Sized]) -> float:
-        """How far the most frequent values of all free variables are above the mean ones."""
+    def unevenness(self, inputs: list[Sized], free: frozenset[Variable]) -> float:
+        """How far the most frequent values of free variables are above the mean ones."""
         found: dict[Mask, float] = {}
         for one in inputs:
             for bit, (distinct, _, most) in one.spreads.items():
-                if bit & self.mask(self.total.problem.free):
+                if bit & self.mask(free):
                     found[bit] = max(found.get(bit, 1.0), most * distinct / one.rows)
         return math.prod(found.values())
 
@@ -249,7 +249,8 @@ class _TreeSizes:
         others = math.prod(spread[1 << self.number[v]] for v in kept if v != packed)
         return spread[1 << self.number[packed]], others
 
-    def _input(self, one: Input) -> Sized:
+    def input(self, one: Input) -> Sized:
+        """The size of a leaf or of a step."""
         if isinstance(one, Leaf):
             return LeafSize.of(one, self.statistics, self.number).sized()
         rows, inputs = self.joined(one.join)

@@ -92,7 +92,7 @@ def is_quick(residuals: Residuals, weights: Weights) -> bool:
 
 
 def is_bounded_quickly(residuals: Residuals, weights: Weights) -> bool:
-    """Whether ``least_sensitivity`` and ``most_sensitivity`` take a few milliseconds; no data."""
+    """Whether ``settled_sensitivity`` takes a few milliseconds; no data."""
     method = _method(residuals, weights)
     if method is None or len(method.groups) < 2:
         return False
@@ -102,35 +102,43 @@ def is_bounded_quickly(residuals: Residuals, weights: Weights) -> bool:
     return method.lattice or residual_is_quick(residuals.query, weights)
 
 
-def least_sensitivity(
-    residuals: Residuals, values: Mapping[Members, int], weights: Weights
-) -> Fraction:
-    """A number that the released sensitivity is not below; as a rule it is that."""
-    return _released(residuals, values, weights, upper=False)
+def settled_sensitivity(
+    residuals: Residuals,
+    least: Mapping[Members, int],
+    most: Mapping[Members, int],
+    weights: Weights,
+) -> Fraction | None:
+    """The released sensitivity of all values between these, None where it may not be one number.
+
+    It is not below the smaller of RS and what is attained with the least values, and does not
+    exceed the smaller of RS and the peak with the largest ones.
+    """
+    low = _refined(residuals, least, weights, upper=False)
+    high = _refined(residuals, most, weights, upper=True)
+    method = _method(residuals, weights)
+    assert method is not None
+    if not method.lattice:
+        plain = residual_sensitivity(residuals, least, weights, enough=low).value
+        # With larger values RS is as large or larger.
+        if low == high <= plain:
+            return low
+        low = min(low, plain)
+        high = min(high, residual_sensitivity(residuals, most, weights, enough=high).value)
+    return low if low == high else None
 
 
-def most_sensitivity(
-    residuals: Residuals, values: Mapping[Members, int], weights: Weights
-) -> Fraction:
-    """A number that the released sensitivity does not exceed; as a rule it is that."""
-    return _released(residuals, values, weights, upper=True)
-
-
-def _released(
+def _refined(
     residuals: Residuals, values: Mapping[Members, int], weights: Weights, *, upper: bool
 ) -> Fraction:
+    """A number that RS+ is not below, or one that it does not exceed; as a rule it is that."""
     method = _method(residuals, weights)
     assert method is not None
     recursion = compile_recursion(residuals)
     start = tuple(values[members] for members in recursion.coordinates)
-    refined = Fraction(0)
-    if can_ever_change(recursion, start):
-        refined, peak = _horizon(method, start, weights).peak()
-        if not upper:
-            refined = _attained(recursion, start, weights, method.groups, peak).value
-    if method.lattice:
-        return refined
-    return min(refined, residual_sensitivity(residuals, values, weights, enough=refined).value)
+    if not can_ever_change(recursion, start):
+        return Fraction(0)
+    refined, peak = _horizon(method, start, weights).peak()
+    return refined if upper else _attained(recursion, start, weights, method.groups, peak).value
 
 
 def gauge(

@@ -109,12 +109,7 @@ class _WordsWriter:
         What is counted in some place is counted once more above all places.
         """
         words = self.words
-        source, places, where, _ = leaf_source(words.leaf, words.leaf.name, self.building.once)
-        value = places[words.packed]
-        order = exp.Order(expressions=[ascending(again(value))])
-        place = exp.Sub(this=exp.Window(this=exp.RowNumber(), order=order), expression=number(1))
-        values = select_from(source, named(again(value), "value"), named(place, "place"))
-        values = grouped_by(filtered_by(values, where), [again(value)])
+        values = self._in_order() if not words.shared else _sharing(self._weighed(), words)
         lane = exp.Mod(this=column("place", "placed"), expression=number(words.lanes))
         factor = exp.Case(
             this=lane,
@@ -131,6 +126,32 @@ class _WordsWriter:
             ),
             named(exp.Cast(this=factor, to=_WIDE.copy()), "factor"),
         )
+
+    def _in_order(self) -> exp.Select:
+        """The values of the packed variable with a place of its own for each."""
+        source, places, where, _ = leaf_source(
+            self.words.leaf, self.words.leaf.name, self.building.once
+        )
+        value = places[self.words.packed]
+        values = select_from(source, named(again(value), "value"), named(_row([value]), "place"))
+        return grouped_by(filtered_by(values, where), [again(value)])
+
+    def _weighed(self) -> exp.Select:
+        """The values with their numbers of rows, and their places by these, most frequent first."""
+        join = self.words.first
+        while (below := packed_below(join, self.words.packed)) is not None:
+            join = below[0].join
+        select, places, counts = self.building.joined(join)
+        value = places[self.words.packed]
+        rows = self.building.dialect.summed(counts, product(counts), [], 2)
+        most = exp.Ordered(this=again(rows), desc=True)
+        values = with_columns(
+            select,
+            named(again(value), "value"),
+            named(rows, RESULTS),
+            named(_row([most, value]), "place"),
+        )
+        return grouped_by(values, [again(value)])
 
     def _rows(self, join: Join) -> _Rows:
         """The rows of a join in words: of a step that is in words, or each with its place."""
@@ -200,6 +221,8 @@ class _WordsWriter:
         words = self.words
         digits: exp.Expression = column(self.digits, summed)
         select = select_from(table_named(summed))
+        if words.shared:
+            with_columns(select, column(self.word, summed))
         if words.apart is not None:
             digits = self._of_others(select, summed, words.apart)
         for name, low, high in (
@@ -236,7 +259,10 @@ class _WordsWriter:
         return exp.Case(ifs=[exp.If(this=known, true=left)], default=digits)
 
     def _largest(self, halves: exp.Select) -> exp.Select:
-        """The largest digit, if the digits of each word add up to what is above them."""
+        """The largest digit, if the digits of each word add up to what is above them.
+
+        Of shared digits none may exceed the largest one of a single value.
+        """
         words, alias = self.words, "halves"
         lanes = [("low", i) for i in range(words.half)]
         lanes += [("high", i) for i in range(words.lanes - words.half)]
@@ -258,10 +284,18 @@ class _WordsWriter:
             total = exp.Add(this=total, expression=digit.copy())
         inside = select_from(
             inner(halves, alias),
-            # No digit is NULL, and the tree's own node would ask for each whether it is.
-            named(exp.Anonymous(this="greatest", expressions=found), "largest"),
             named(exp.NEQ(this=total, expression=column("above", alias)), "has_no_room"),
         )
+        first = exp.EQ(this=column(self.word, alias), expression=number(0))
+        own, shared = found[: words.alone], found[words.alone :]
+        if words.shared:
+            with_columns(
+                inside,
+                named(_where(first, _greatest(own), number(0)), "largest"),
+                named(_where(again(first), _greatest(shared), _greatest(found)), "bound"),
+            )
+        else:
+            with_columns(inside, named(_greatest(found), "largest"))
         none = exp.EQ(
             this=exp.Count(
                 this=exp.Case(ifs=[exp.If(this=column("has_no_room", "each"), true=number(1))])
@@ -269,8 +303,60 @@ class _WordsWriter:
             expression=number(0),
         )
         most = exp.Coalesce(this=exp.Max(this=column("largest", "each")), expressions=[number(0)])
-        value = exp.Case(ifs=[exp.If(this=none, true=most)], default=number(NOT_ENOUGH))
+        enough: list[exp.Expression] = [none]
+        if words.shared:
+            bound = exp.Max(this=column("bound", "each"))
+            zero = exp.Coalesce(this=bound, expressions=[number(0)])
+            enough.append(exp.LTE(this=zero, expression=again(most)))
+        value = _where(all_of(enough), most, number(NOT_ENOUGH))
         return select_from(inner(inside, "each"), named(value, RESULTS))
+
+
+def _sharing(values: exp.Select, words: Words) -> exp.Select:
+    """Values with their rows and places, the most frequent first: of all others some share a place.
+
+    What shares a place has about as many rows as what shares another one.
+    """
+    ranked, weighed = "ranked", "weighed"
+    place = column("place", ranked)
+    is_alone = exp.LT(this=place, expression=number(words.alone))
+    rows = _where(is_alone, number(0), column(RESULTS, ranked))
+    inside = select_from(
+        inner(values, ranked), column("value", ranked), place, named(rows, RESULTS)
+    )
+    own = column(RESULTS, weighed)
+    here = exp.Order(expressions=[ascending(column("place", weighed))])
+    before = exp.Sub(
+        this=exp.Window(this=exp.Sum(this=again(own)), order=here), expression=again(own)
+    )
+    in_all = exp.Window(this=exp.Sum(this=again(own)))
+    share = exp.IntDiv(
+        this=exp.paren(exp.Mul(this=exp.paren(before), expression=number(words.shared))),
+        expression=in_all,
+    )
+    shared = exp.Add(this=number(words.alone), expression=exp.paren(share))
+    is_shared = exp.GT(this=again(own), expression=number(0))
+    found = exp.Cast(this=_where(is_shared, shared, column("place", weighed)), to=_BIGINT.copy())
+    return select_from(inner(inside, weighed), column("value", weighed), named(found, "place"))
+
+
+def _row(order: Sequence[exp.Expression]) -> exp.Expression:
+    """The number of a row in an order, from 0."""
+    directed = [one if isinstance(one, exp.Ordered) else ascending(again(one)) for one in order]
+    row = exp.Window(this=exp.RowNumber(), order=exp.Order(expressions=directed))
+    return exp.Sub(this=row, expression=number(1))
+
+
+def _where(
+    condition: exp.Expression, then: exp.Expression, otherwise: exp.Expression
+) -> exp.Expression:
+    return exp.Case(ifs=[exp.If(this=condition, true=then)], default=otherwise)
+
+
+def _greatest(digits: Sequence[exp.Expression]) -> exp.Expression:
+    """No digit is NULL, and the tree's own node would ask for each whether it is."""
+    copies = [digit.copy() for digit in digits]
+    return exp.Anonymous(this="greatest", expressions=copies)
 
 
 def _times(value: exp.Expression, counts: Sequence[exp.Expression]) -> exp.Expression:

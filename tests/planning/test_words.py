@@ -16,6 +16,7 @@ from sqlrs.measuring import sampling
 from sqlrs.measuring.evaluate import Evaluator
 from sqlrs.planning import choose as choosing
 from sqlrs.planning.choose import choose
+from sqlrs.planning.inclusion_exclusion import Sum
 from sqlrs.planning.limits import limit
 from sqlrs.planning.plan import Factorised, InWords
 from sqlrs.planning.table_statistics import Repetition, Statistics
@@ -207,11 +208,11 @@ def test_releases_run_another_plan_where_a_digit_has_no_room(
     on_duckdb.fill(EDGE, edges("turn", 12, 90))
     expected = on_duckdb.scalar(statement_of(choose(residual, how="plain"), "duckdb"))
 
-    def narrow(total: object, most: int, statistics: Statistics) -> Words | None:
-        one, *_ = packings(total, most, statistics)  # type: ignore[arg-type]
-        return replace(one, bits=2, lanes=20)
+    def narrow(total: Sum, most: int, statistics: Statistics) -> list[Words]:
+        one, *_ = packings(total, most, statistics)
+        return [replace(one, bits=2, lanes=20, cost=0.0)]
 
-    monkeypatch.setattr(choosing, "in_words", narrow)
+    monkeypatch.setattr(choosing, "packings", narrow)
     evaluation = Evaluator(on_duckdb, residual.query, "duckdb")(residual)
     assert isinstance(evaluation.plan, InWords)
     assert evaluation.value == expected
