@@ -11,7 +11,8 @@ from collections.abc import Hashable, Sequence
 
 from sqlrs.planning.bags import Grouping, Input, unique_rows
 from sqlrs.planning.inclusion_exclusion import Sum
-from sqlrs.planning.plan import Factorised, Pruned, ResidualPlan
+from sqlrs.planning.plan import Factorised, InWords, Pruned, ResidualPlan
+from sqlrs.planning.words import read_from
 
 _Held = frozenset[Hashable]
 
@@ -27,17 +28,19 @@ def with_shared_steps(plans: Sequence[ResidualPlan]) -> list[ResidualPlan]:
         if (better := _in_a_held_way(found[place], held)) is not None:
             times = times - own + Counter(better.forms)
             found[place] = better
-    return found
+    return [_read_from(plan, found) or plan for plan in found]
 
 
 def that_share(plans: Sequence[ResidualPlan], others: Sequence[ResidualPlan]) -> list[ResidualPlan]:
     """Those of the others that hardly take longer beside the plans: all that they group is held."""
-    held = _Held().union(*map(_forms, with_shared_steps(plans)))
+    first = with_shared_steps(plans)
+    held = _Held().union(*map(_forms, first))
     return [
         one
         for one in others
         if (isinstance(one, Factorised) and _is_held(one.total, held))
         or _in_a_held_way(one, held) is not None
+        or _read_from(one, first) is not None
     ]
 
 
@@ -55,6 +58,16 @@ def _in_a_held_way(plan: ResidualPlan, held: _Held) -> Factorised | None:
     for way in plan.ways:
         if _is_held(way, held):
             return Factorised(plan.residual, way, reason="others take the same steps")
+    return None
+
+
+def _read_from(plan: ResidualPlan, others: Sequence[ResidualPlan]) -> InWords | None:
+    """The plan with the digits of another one that has its words as a step."""
+    if not isinstance(plan, InWords):
+        return None
+    for other in others:
+        if isinstance(other, InWords) and (words := read_from(plan.words, other.words)):
+            return InWords(plan.residual, words, plan.otherwise)
     return None
 
 

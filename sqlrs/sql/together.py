@@ -21,7 +21,9 @@ from sqlrs.planning.plan import (
     ResidualPlan,
     table_names,
 )
+from sqlrs.planning.words import Words, form_in_words, steps_in_words
 from sqlrs.sql.factorised import StatementBuilder, Stored, step_name, stored
+from sqlrs.sql.in_words import shared_words
 from sqlrs.sql.leading_groups import groups_of, kept_as, leading_select
 from sqlrs.sql.write import statement_of
 from sqlrs.trees.identifiers import column, identifier
@@ -70,6 +72,11 @@ def together(plans: Sequence[Stepped], dialect: str) -> exp.Select:
         select, names = leading_select(leaders, building)
         outside[name] = building.finished(select)
         kept[kept_as(leaders)] = (name, names, True)
+    for words, step in shared_in_words(plans):
+        building = StatementBuilder(dialect_named(dialect), frozenset(taken), kept)
+        kept |= shared_words(words, step, building)
+        outside |= building.ctes
+        taken |= building.ctes.keys()
     values = []
     for number, plan in enumerate(plans, 1):
         name = free_name(f"value_{number}", taken)
@@ -89,6 +96,18 @@ def shared_leaders(plans: Sequence[Stepped]) -> list[Leaders]:
     uses: Counter[Hashable] = Counter(map(kept_as, found))
     uses.update(groups_of(plan.total) for plan in plans if isinstance(plan, Factorised))
     return list({kept_as(one): one for one in found if uses[kept_as(one)] > 1}.values())
+
+
+def shared_in_words(plans: Sequence[Stepped]) -> Iterator[tuple[Words, Grouping]]:
+    """The steps of one plan in words that are all words of another one."""
+    several = [plan.words for plan in plans if isinstance(plan, InWords)]
+    wanted = {form_in_words(words.whole, words) for words in several}
+    for words in several:
+        for step in reversed([*steps_in_words(words)]):
+            form = form_in_words(step, words)
+            if form in wanted:
+                wanted.remove(form)
+                yield words, step
 
 
 def shared_steps(plans: Iterable[Stepped]) -> list[Grouping]:
