@@ -8,18 +8,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Sequence
+from typing import TypeVar
 
-from sqlrs.planning.bags import Grouping, Input, unique_rows
+from sqlrs.planning.bags import Grouping, Input, Join, unique_rows
 from sqlrs.planning.inclusion_exclusion import Sum
 from sqlrs.planning.plan import Factorised, InWords, Pruned, ResidualPlan
 from sqlrs.planning.words import read_from
 
 _Held = frozenset[Hashable]
+Plan = TypeVar("Plan", bound=ResidualPlan)
 
 
-def with_shared_steps(plans: Sequence[ResidualPlan]) -> list[ResidualPlan]:
+def with_shared_steps(plans: Sequence[Plan]) -> list[Plan | Factorised | InWords]:
     """The plans, each in the way of which the others hold all that takes long, if there is one."""
-    found = [*plans]
+    found: list[Plan | Factorised | InWords] = [*plans]
     times = Counter(form for plan in found for form in _forms(plan))
     # A way that is taken holds steps for others.
     for place in [*range(len(found))] * 2:
@@ -77,7 +79,7 @@ def _is_held(total: Sum, held: _Held) -> bool:
         return False
     return all(
         Grouping(term.join, free).canonical.form in held
-        or (unique_rows(term.join, free) and all(_is_there(one, held) for one in term.join.inputs))
+        or (unique_rows(term.join, free) and _takes_little(term.join, held))
         for term in total.terms
     )
 
@@ -86,5 +88,11 @@ def _is_there(one: Input, held: _Held) -> bool:
     """Whether an input is a table or a step that is held, or takes little more than these."""
     if not isinstance(one, Grouping) or one.canonical.form in held:
         return True
-    quick = one.largest or one.unique
-    return quick and all(_is_there(below, held) for below in one.join.inputs)
+    return (one.largest or one.unique) and _takes_little(one.join, held)
+
+
+def _takes_little(join: Join, held: _Held) -> bool:
+    """Whether what is there is joined, and one input has all variables: no join has more rows."""
+    return any(one.variables == join.variables for one in join.inputs) and all(
+        _is_there(one, held) for one in join.inputs
+    )

@@ -30,7 +30,7 @@ from sqlrs.trees.identifiers import column, identifier
 from sqlrs.trees.naming import RESULTS, free_name
 
 # Some ten seconds: beyond that the memory of one plan at a time is the safer choice.
-_MOST_COST = 2e8
+MOST_COST = 2e8
 
 
 Stepped = Factorised | Pruned | Leading | InWords
@@ -42,7 +42,7 @@ def batches(plans: Iterable[ResidualPlan]) -> Iterator[ResidualPlan | list[Stepp
     cost = 0.0
     for plan in plans:
         stepped = plan if isinstance(plan, Stepped) else None
-        if batch and (stepped is None or cost + stepped.cost > _MOST_COST):
+        if batch and (stepped is None or cost + stepped.cost > MOST_COST):
             yield batch if len(batch) > 1 else batch[0]
             batch, cost = [], 0.0
         if stepped is None:

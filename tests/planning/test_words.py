@@ -159,7 +159,7 @@ def test_words_that_others_have_as_a_step(
         plans = [InWords(longer, packed, plan), InWords(shorter, others, below)]
         assert with_shared_steps(plans) == [plans[0], InWords(shorter, alike, below)]
         assert that_share(plans[:1], plans[1:]) == plans[1:]
-        (row,) = on_duckdb.rows(together(with_shared_steps(plans), "duckdb"))  # type: ignore[arg-type]
+        (row,) = on_duckdb.rows(together(with_shared_steps(plans), "duckdb"))
         for value, right in zip(row, expected, strict=True):
             assert value == right or (bits < 20 and value == NOT_ENOUGH)
     assert read
@@ -196,7 +196,7 @@ def test_releases_run_another_plan_where_a_digit_has_no_room(
     expected = on_duckdb.scalar(statement_of(choose(residual, how="plain"), "duckdb"))
 
     def narrow(total: object, most: int, statistics: Statistics) -> Words | None:
-        one, *_ = packings(total, most, statistics)  # type: ignore[arg-type]
+        one, *_ = packings(total, most, statistics)
         return replace(one, bits=2, lanes=20)
 
     monkeypatch.setattr(choosing, "in_words", narrow)
