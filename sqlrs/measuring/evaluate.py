@@ -36,7 +36,7 @@ from sqlrs.query import Query, Variable
 from sqlrs.records import dataclass
 from sqlrs.residuals.residual import Members, Residual, Residuals
 from sqlrs.sql.leading_groups import NOT_ENOUGH
-from sqlrs.sql.together import Stepped, batches, together
+from sqlrs.sql.together import MOST_COST, Stepped, batches, together
 from sqlrs.sql.write import statement_of
 from sqlrs.trees.kept import Kept
 
@@ -111,15 +111,16 @@ class Evaluator:
     def together(self, residuals: Iterable[Residual]) -> Iterator[Batch]:
         """Several residuals in few statements that share their work, each yet to be run."""
         # A plan may be that of a residual without some lookups. Those that can share come together.
-        wanted = [*residuals]
-        plans = tuple(map(self._plan, wanted))
         planned = sorted(
-            zip(wanted, self.once(plans, lambda: with_shared_steps(plans), "shared"), strict=True),
+            ((one, self._plan(one)) for one in residuals),
             key=lambda one: isinstance(one[1], Stepped),
         )
         own = (residual for residual, _ in planned)
         for batch in batches(plan for _, plan in planned):
-            several = len(batch) if isinstance(batch, list) else 1
+            several = 1
+            if isinstance(batch, list):
+                several = len(batch)
+                batch = self.once(tuple(batch), partial(with_shared_steps, batch), "shared")
             yield Batch(tuple(islice(own, several)), partial(self._values, batch))
 
     def beside(self, chosen: Sequence[Residual], others: Sequence[Residual]) -> list[Residual]:
@@ -128,10 +129,13 @@ class Evaluator:
         Where that takes little, so would a statement of their own, which may never be needed.
         """
         first = [*map(self._plan, chosen)]
-        if sum(plan.cost for plan in first if isinstance(plan, Stepped)) < _WORTH_SHARING:
+        cost = sum(plan.cost for plan in first if isinstance(plan, Stepped))
+        if not _WORTH_SHARING <= cost <= MOST_COST:
             return []
         plans = [self._plan(one) for one in others]
         sharing = that_share(first, plans)
+        if cost + sum(plan.cost for plan in sharing if isinstance(plan, Stepped)) > MOST_COST:
+            return []
         return [one for one, plan in zip(others, plans, strict=True) if plan in sharing]
 
     def chained(self, residuals: Sequence[Residual]) -> Batch | None:

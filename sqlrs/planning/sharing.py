@@ -8,17 +8,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Sequence
+from typing import TypeVar
 
-from sqlrs.planning.bags import Grouping, Input, unique_rows
+from sqlrs.planning.bags import Grouping, Input, Join, unique_rows
 from sqlrs.planning.inclusion_exclusion import Sum
-from sqlrs.planning.plan import Factorised, Pruned, ResidualPlan
+from sqlrs.planning.plan import Factorised, InWords, Pruned, ResidualPlan
+from sqlrs.planning.words import read_from
 
 _Held = frozenset[Hashable]
+Plan = TypeVar("Plan", bound=ResidualPlan)
 
 
-def with_shared_steps(plans: Sequence[ResidualPlan]) -> list[ResidualPlan]:
+def with_shared_steps(plans: Sequence[Plan]) -> list[Plan | Factorised | InWords]:
     """The plans, each in the way of which the others hold all that takes long, if there is one."""
-    found = [*plans]
+    found: list[Plan | Factorised | InWords] = [*plans]
     times = Counter(form for plan in found for form in _forms(plan))
     # A way that is taken holds steps for others.
     for place in [*range(len(found))] * 2:
@@ -27,17 +30,19 @@ def with_shared_steps(plans: Sequence[ResidualPlan]) -> list[ResidualPlan]:
         if (better := _in_a_held_way(found[place], held)) is not None:
             times = times - own + Counter(better.forms)
             found[place] = better
-    return found
+    return [_read_from(plan, found) or plan for plan in found]
 
 
 def that_share(plans: Sequence[ResidualPlan], others: Sequence[ResidualPlan]) -> list[ResidualPlan]:
     """Those of the others that hardly take longer beside the plans: all that they group is held."""
-    held = _Held().union(*map(_forms, with_shared_steps(plans)))
+    first = with_shared_steps(plans)
+    held = _Held().union(*map(_forms, first))
     return [
         one
         for one in others
         if (isinstance(one, Factorised) and _is_held(one.total, held))
         or _in_a_held_way(one, held) is not None
+        or _read_from(one, first) is not None
     ]
 
 
@@ -58,13 +63,23 @@ def _in_a_held_way(plan: ResidualPlan, held: _Held) -> Factorised | None:
     return None
 
 
+def _read_from(plan: ResidualPlan, others: Sequence[ResidualPlan]) -> InWords | None:
+    """The plan with the digits of another one that has its words as a step."""
+    if not isinstance(plan, InWords):
+        return None
+    for other in others:
+        if isinstance(other, InWords) and (words := read_from(plan.words, other.words)):
+            return InWords(plan.residual, words, plan.otherwise)
+    return None
+
+
 def _is_held(total: Sum, held: _Held) -> bool:
     free = total.problem.free
     if total.problem.output is not None:
         return False
     return all(
         Grouping(term.join, free).canonical.form in held
-        or (unique_rows(term.join, free) and all(_is_there(one, held) for one in term.join.inputs))
+        or (unique_rows(term.join, free) and _takes_little(term.join, held))
         for term in total.terms
     )
 
@@ -73,5 +88,11 @@ def _is_there(one: Input, held: _Held) -> bool:
     """Whether an input is a table or a step that is held, or takes little more than these."""
     if not isinstance(one, Grouping) or one.canonical.form in held:
         return True
-    quick = one.largest or one.unique
-    return quick and all(_is_there(below, held) for below in one.join.inputs)
+    return (one.largest or one.unique) and _takes_little(one.join, held)
+
+
+def _takes_little(join: Join, held: _Held) -> bool:
+    """Whether what is there is joined, and one input has all variables: no join has more rows."""
+    return any(one.variables == join.variables for one in join.inputs) and all(
+        _is_there(one, held) for one in join.inputs
+    )

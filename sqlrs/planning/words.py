@@ -9,7 +9,7 @@ docs/proofs/plans.md, section 5f, has the proof.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 
@@ -75,6 +75,11 @@ class Words:
         return _without(join, self.packed, self.apart)
 
     @property
+    def whole(self) -> Grouping:
+        """The first term with its grouping."""
+        return Grouping(self.first, self.total.problem.free)
+
+    @property
     def others(self) -> tuple[Term, ...]:
         """The corrections, whose groups are counted as they are and packed then."""
         return self.total.terms[1:]
@@ -125,6 +130,31 @@ def packed_below(join: Join, packed: Variable) -> tuple[Grouping, Input] | None:
     if not isinstance(one, Grouping) or one.distinct is not None or packed in other.variables:
         return None
     return one, other
+
+
+def steps_in_words(words: Words) -> Iterator[Grouping]:
+    """The steps of the first term that are words, from the last one down."""
+    join = words.first
+    while (below := packed_below(join, words.packed)) is not None:
+        yield below[0]
+        join = below[0].join
+
+
+def form_in_words(step: Grouping, words: Words) -> Hashable:
+    """What a step in words holds, without names: equal forms are one relation."""
+    kept = [v for v in step.canonical.order if v in step.keep]
+    place = kept.index(words.packed)
+    return "in words", step.canonical.form, place, words.bits, words.lanes
+
+
+def read_from(words: Words, other: Words) -> Words | None:
+    """The words with the digits of others of which one step is all that is to be summed."""
+    if words.others or words.apart is not None:
+        return None
+    alike = replace(words, bits=other.bits, lanes=other.lanes)
+    form = form_in_words(alike.whole, alike)
+    held = any(form == form_in_words(step, other) for step in steps_in_words(other))
+    return alike if held else None
 
 
 def _packed(total: Sum, variable: Variable, most: int, statistics: Statistics) -> Words | None:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 from sqlglot import exp
 
 from sqlrs.planning.bags import Grouping, Join
 from sqlrs.planning.inclusion_exclusion import Term
-from sqlrs.planning.words import Words, packed_below
+from sqlrs.planning.words import Words, form_in_words, packed_below
 from sqlrs.query import Variable
 from sqlrs.records import dataclass
-from sqlrs.sql.factorised import StatementBuilder, condition_tree
+from sqlrs.sql.factorised import StatementBuilder, Stored, condition_tree, in_order
 from sqlrs.sql.leading_groups import NOT_ENOUGH
 from sqlrs.sql.leaf_sources import leaf_source
 from sqlrs.trees.build import (
@@ -42,6 +42,17 @@ def words_statement(words: Words, building: StatementBuilder) -> exp.Select:
     return _WordsWriter(words, building).select()
 
 
+def shared_words(
+    words: Words, step: Grouping, building: StatementBuilder
+) -> dict[Hashable, Stored]:
+    """A step of words, with what it takes, as relations that several statements read."""
+    return _WordsWriter(words, building).shared(step)
+
+
+def _numbers_form(words: Words) -> Hashable:
+    return "numbers", words.leaf, words.packed, words.bits, words.lanes
+
+
 @dataclass(frozen=True)
 class _Rows:
     """Rows that are words or parts of them, not yet grouped; ``joined_on`` as they were joined."""
@@ -58,6 +69,16 @@ class _Rows:
         return [join.args["on"] for join in joins if join.args.get("on") is not None]
 
 
+@dataclass(frozen=True)
+class _StepInWords:
+    """A step under a name: its words, their digits, and the columns of its other variables."""
+
+    name: str
+    word: str
+    digits: str
+    columns: Places
+
+
 class _WordsWriter:
     def __init__(self, words: Words, building: StatementBuilder) -> None:
         self.words = words
@@ -71,10 +92,25 @@ class _WordsWriter:
         taken = {RESULTS, *column_names([*variables, *below]).values()}
         self.word, self.digits = free_name("word", taken), free_name("digits", taken)
         self.taken = {leaf.name.lower() for t in words.total.terms for leaf in t.join.leaves}
-        self.numbers = self._add("numbers", self._numbered())
+        known = building.kept.get(_numbers_form(words))
+        self.numbers = known[0] if known else self._add("numbers", self._numbered())
+
+    def shared(self, step: Grouping) -> dict[Hashable, Stored]:
+        """The numbers and a step in words, which stand for themselves from now on."""
+        found = self._step(step)
+        kept = tuple(found.columns[v].name for v in self._apart_from_packed(step))
+        return {
+            _numbers_form(self.words): (self.numbers, (), False),
+            form_in_words(step, self.words): (found.name, (found.word, found.digits, *kept), True),
+        }
 
     def select(self) -> exp.Select:
         """All rows in words, their sums, and the largest digit of these."""
+        if not self.words.others and self.words.apart is None:
+            known = self.building.kept.get(form_in_words(self.words.whole, self.words))
+            if known is not None:
+                name, (_, self.digits, *_), _ = known
+                return self.building.finished(self._largest(self._halves(name)))
         first = self._rows(self.words.first)
         rows = [
             with_columns(
@@ -171,7 +207,8 @@ class _WordsWriter:
             )
         step, rest = below
         here = tuple(c for c in join.conditions if c.variables <= rest.variables)
-        name, own = self._step(step)
+        words = self._step(step)
+        name, own = words.name, words.columns
         select, places, counts = self.building.joined(Join((rest,), here))
         common = [v for v in sorted(own) if v in places]
         equal = [exp.EQ(this=again(own[v]), expression=again(places[v])) for v in common]
@@ -181,11 +218,20 @@ class _WordsWriter:
         if across:
             before = select.args.get("where")
             filtered_by(select, [*([before.this] if before else []), *across])
-        digits = _times(column(self.digits, name), counts)
-        return _Rows(select, places, column(self.word, name), digits, 2)
+        digits = _times(column(words.digits, name), counts)
+        return _Rows(select, places, column(words.word, name), digits, 2)
 
-    def _step(self, step: Grouping) -> tuple[str, Places]:
-        """The groups of a step in words, under a name, and the columns of its other variables."""
+    def _apart_from_packed(self, step: Grouping) -> list[Variable]:
+        """What a step keeps beside the packed variable, in the order of its form."""
+        return [v for v in in_order(step) if v != self.words.packed]
+
+    def _step(self, step: Grouping) -> _StepInWords:
+        """The groups of a step in words."""
+        known = self.building.kept.get(form_in_words(step, self.words))
+        if known is not None:
+            name, (word, counts, *names), _ = known
+            held = zip(self._apart_from_packed(step), names, strict=True)
+            return _StepInWords(name, word, counts, {v: column(c, name) for v, c in held})
         rows = self._rows(step.join)
         keep = sorted(step.keep - {self.words.packed})
         columns = column_names(keep)
@@ -200,7 +246,8 @@ class _WordsWriter:
         )
         grouped_by(select, [again(rows.word), *(again(rows.places[v]) for v in keep)])
         name = self._add("step_in_words", select)
-        return name, {v: column(columns[v], name) for v in keep}
+        places: Places = {v: column(columns[v], name) for v in keep}
+        return _StepInWords(name, self.word, self.digits, places)
 
     def _correction(self, term: Term) -> exp.Select:
         """The groups of a correction, each in its place of a word."""

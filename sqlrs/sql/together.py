@@ -22,7 +22,9 @@ from sqlrs.planning.plan import (
     ResidualPlan,
     table_names,
 )
+from sqlrs.planning.words import Words, form_in_words, steps_in_words
 from sqlrs.sql.factorised import StatementBuilder, Stored, step_name, stored
+from sqlrs.sql.in_words import shared_words
 from sqlrs.sql.leading_groups import groups_of, kept_as, leading_select
 from sqlrs.sql.write import statement_of
 from sqlrs.trees.build import inner, named, number, select_from, table_named, union_of
@@ -30,7 +32,7 @@ from sqlrs.trees.identifiers import column, identifier
 from sqlrs.trees.naming import RESULTS, free_name
 
 # Some ten seconds: beyond that the memory of one plan at a time is the safer choice.
-_MOST_COST = 2e8
+MOST_COST = 2e8
 _PLACE = "place"
 
 
@@ -43,7 +45,7 @@ def batches(plans: Iterable[ResidualPlan]) -> Iterator[ResidualPlan | list[Stepp
     cost = 0.0
     for plan in plans:
         stepped = plan if isinstance(plan, Stepped) else None
-        if batch and (stepped is None or cost + stepped.cost > _MOST_COST):
+        if batch and (stepped is None or cost + stepped.cost > MOST_COST):
             yield batch if len(batch) > 1 else batch[0]
             batch, cost = [], 0.0
         if stepped is None:
@@ -73,6 +75,11 @@ def together(plans: Sequence[Stepped], dialect: str) -> exp.Select:
         select, names = leading_select(leaders, building)
         outside[name] = building.finished(select)
         kept[kept_as(leaders)] = (name, names, True)
+    for words, step in shared_in_words(plans):
+        building = StatementBuilder(dialect_named(dialect), frozenset(taken), kept)
+        kept |= shared_words(words, step, building)
+        outside |= building.ctes
+        taken |= building.ctes.keys()
     values = []
     for place, plan in enumerate(plans, 1):
         name = free_name(f"value_{place}", taken)
@@ -116,6 +123,18 @@ def shared_leaders(plans: Sequence[Stepped]) -> list[Leaders]:
     uses: Counter[Hashable] = Counter(map(kept_as, found))
     uses.update(groups_of(plan.total) for plan in plans if isinstance(plan, Factorised))
     return list({kept_as(one): one for one in found if uses[kept_as(one)] > 1}.values())
+
+
+def shared_in_words(plans: Sequence[Stepped]) -> Iterator[tuple[Words, Grouping]]:
+    """The steps of one plan in words that are all words of another one."""
+    several = [plan.words for plan in plans if isinstance(plan, InWords)]
+    wanted = {form_in_words(words.whole, words) for words in several}
+    for words in several:
+        for step in reversed([*steps_in_words(words)]):
+            form = form_in_words(step, words)
+            if form in wanted:
+                wanted.remove(form)
+                yield words, step
 
 
 def shared_steps(plans: Iterable[Stepped]) -> list[Grouping]:

@@ -235,8 +235,8 @@ def test_residuals_with_one_value(
     )
     parts = residuals.undecided(sets)
     found = {part.members: on_duckdb.scalar(emit.plain(part)) for part in parts}
-    for members, one in same_values(parts).items():
-        assert found[members] == found[one.members]
+    for members, first in same_values(parts).items():
+        assert found[members] == found[first.members]
 
 
 def test_parts_that_share_nothing_stay_together(on_duckdb: Direct) -> None:

@@ -19,6 +19,7 @@ from sqlrs.planning.inclusion_exclusion import Planner
 from sqlrs.planning.leading import LEADING, leaders
 from sqlrs.planning.plan import Factorised, Leading, Pruned, ResidualPlan, table_names
 from sqlrs.planning.problem import Problem
+from sqlrs.planning.prune import Pruning
 from sqlrs.planning.sharing import that_share, with_shared_steps
 from sqlrs.planning.table_statistics import Repetition, Statistics
 from sqlrs.residuals.residual import Residual, Residuals
@@ -251,6 +252,12 @@ def _ends(edge: str) -> list[str]:
     return re.findall(r"[a-z]\d*", edge)
 
 
+def _pruning(residual: Residual, known: Statistics) -> Pruning:
+    plan = choose(residual, known, how="pruned")
+    assert isinstance(plan, Pruned)
+    return plan.pruning
+
+
 def test_what_a_bow_tie_reads_in_one_round() -> None:
     """The counts of two edges by their ends, and of triangles, hold what all others need."""
     residuals = Residuals(query(*(atom(EDGE, *p) for p in ("xa", "ab", "bx", "xc", "cd", "dx"))))
@@ -264,5 +271,9 @@ def test_what_a_bow_tie_reads_in_one_round() -> None:
     }
     first, *others = plans.values()
     assert that_share([first], others) == others
+    # Pairs of paths would be many more than the paths, though each of them is there once.
+    apart = residuals.of(frozenset((0, 1, 3, 4)))
+    pairs = Planner(even).exact(Problem.of(apart))
+    assert that_share([others[0]], [Pruned(apart, _pruning(apart, even), ways=(pairs,))]) == []
     # Triangles alone hold no paths.
     assert that_share([others[1]], [first]) == []

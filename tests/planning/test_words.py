@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import combinations, pairwise
+from itertools import combinations, pairwise, product
 
 import pytest
 from hypothesis import given, settings
@@ -19,13 +19,15 @@ from sqlrs.planning.choose import choose
 from sqlrs.planning.inclusion_exclusion import Sum
 from sqlrs.planning.limits import limit
 from sqlrs.planning.plan import Factorised, InWords
+from sqlrs.planning.sharing import that_share, with_shared_steps
 from sqlrs.planning.table_statistics import Repetition, Statistics
-from sqlrs.planning.words import Words, packed_below, packings
+from sqlrs.planning.words import Words, packed_below, packings, read_from
 from sqlrs.query import Atom, Inequality, Query, Variable
 from sqlrs.residuals.isomorphism import representatives
 from sqlrs.residuals.residual import Residual, Residuals
 from sqlrs.sql import in_words as writing
 from sqlrs.sql.leading_groups import NOT_ENOUGH
+from sqlrs.sql.together import together
 from sqlrs.sql.write import statement_of
 from tests.planning.adapters import Direct
 from tests.planning.strategies import TABLES, Case, cases, rows_of, statistics
@@ -176,6 +178,35 @@ def test_joins_of_words(on_duckdb: Direct) -> None:
     )
     found = on_duckdb.scalar(statement_of(InWords(residual, closed, plan), "duckdb"))
     assert found == 6
+
+
+@pytest.mark.parametrize("bits", [2, 5, 20])
+@pytest.mark.parametrize("different", [True, False])
+@pytest.mark.parametrize("direction", ["ab bc cd de ea", "ba cb dc ed ae"])
+def test_words_that_others_have_as_a_step(
+    direction: str, different: bool, bits: int, on_duckdb: Direct
+) -> None:
+    """Paths of three edges are a step of those of four: the digits are read where they stand."""
+    on_duckdb.fill(EDGE, edges(direction, 10, 60))
+    residuals = Residuals(pattern(direction, different=different))
+    longer, shorter = (residuals.of(frozenset(range(n))) for n in (4, 3))
+    expected = [
+        on_duckdb.scalar(statement_of(choose(one, how="plain"), "duckdb"))
+        for one in (longer, shorter)
+    ]
+    read = 0
+    for (words, plan), (others, below) in product(ways(longer, EVEN), ways(shorter, EVEN)):
+        packed = replace(words, bits=bits, lanes=5)
+        if (alike := read_from(others, packed)) is None:
+            continue
+        read += 1
+        plans = [InWords(longer, packed, plan), InWords(shorter, others, below)]
+        assert with_shared_steps(plans) == [plans[0], InWords(shorter, alike, below)]
+        assert that_share(plans[:1], plans[1:]) == plans[1:]
+        (row,) = on_duckdb.rows(together(with_shared_steps(plans), "duckdb"))
+        for value, right in zip(row, expected, strict=True):
+            assert value == right or (bits < 20 and value == NOT_ENOUGH)
+    assert read
 
 
 def test_a_digit_without_room_is_found(on_duckdb: Direct, monkeypatch: pytest.MonkeyPatch) -> None:
