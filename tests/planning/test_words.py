@@ -196,7 +196,7 @@ def test_releases_run_another_plan_where_a_digit_has_no_room(
     expected = on_duckdb.scalar(statement_of(choose(residual, how="plain"), "duckdb"))
 
     def narrow(total: object, most: int, statistics: Statistics) -> Words | None:
-        one, *_ = packings(total, most, statistics)
+        one, *_ = packings(total, most, statistics)  # type: ignore[arg-type]
         return replace(one, bits=2, lanes=20)
 
     monkeypatch.setattr(choosing, "in_words", narrow)
