@@ -72,7 +72,7 @@ def _shared(total: Sum, variable: Variable, most: int, statistics: Statistics) -
     join = _opened(term.join, variable)
     if packed_below(join, variable) is None or not 0 < most <= MOST:
         return None
-    sizes = _Sizes(TreeSizes(total, statistics), variable)
+    sizes = _Independent(TreeSizes(total, statistics), variable)
     first = sizes.largest_share(variable)
     each = sizes.of_most_frequent()
     expected = _ABOVE_EXPECTED * each + _FEW * math.sqrt(each + 1)
@@ -111,7 +111,7 @@ def _opened(join: Join, variable: Variable) -> Join:
     return replace(join, inputs=(*inputs, other))
 
 
-class _Sizes:
+class _Independent:
     """Expected sizes where the values of different columns are independent."""
 
     def __init__(self, tree: TreeSizes, variable: Variable) -> None:
