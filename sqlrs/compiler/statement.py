@@ -332,7 +332,7 @@ def _or_by_unit(refused: QueryRefused, source: Source) -> QueryRefused:
     if refused.code != "unknown_domain":
         return refused
     hint = "; ".join(filter(None, (_GROUP_BY_UNIT, refused.hint)))
-    return source.refusal(refused.code, refused.span, refused.message, hint)
+    return source.refusal("unknown_domain", refused.span, refused.message, hint)
 
 
 def _clearer(refused: QueryRefused, by_unit: QueryRefused | None) -> QueryRefused:

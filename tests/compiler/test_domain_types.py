@@ -120,7 +120,7 @@ BOTH: list[tuple[str, str, set[object]]] = [
     ("CAST(moment AS date)", "WHERE moment IS NOT NULL", {date(2024, 1, 31), date(2024, 2, 1)}),
     ("CAST(moment AS date)", "WHERE moment <> '2024-02-01'", {date(2024, 1, 31), date(2024, 2, 1)}),
     ("extract(hour FROM moment)", "", {*range(24), None}),
-    ("extract(hour FROM moment)", "WHERE moment > '2024-02-01'", {*range(24)}),
+    ("extract(hour FROM moment)", "WHERE moment > '2024-02-01'", {*range(13)}),
     ("first", "", {date(1, 1, 1), date(1, 1, 2)}),
     ("first", "WHERE first < '0001-01-02'", {date(1, 1, 1)}),
 ]  # fmt: skip
