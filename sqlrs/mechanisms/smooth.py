@@ -145,15 +145,15 @@ class SmoothPreparation:
         folding = mechanism.bound.folding(self.residuals, mechanism.noise.weights)
         return measurements.enough(self.residuals, self.wanted, folding)
 
-    def sensitivity(self, values: Mapping[Members, int]) -> Fraction:
-        """The smooth bound. Private."""
+    def sensitivity(self, measured: Measured) -> Fraction:
+        """The smooth bound of what was measured, folded where it is not settled. Private."""
+        if measured.settled is not None:
+            return measured.settled
         mechanism = self.mechanism
-        return mechanism.bound.fold(self.residuals, values, mechanism.noise.weights).value
+        return mechanism.bound.fold(self.residuals, measured.values, mechanism.noise.weights).value
 
     def _noisy(self, measured: Measured, bits: RandomBits) -> Noisy:
-        sensitivity = measured.settled
-        if sensitivity is None:
-            sensitivity = self.sensitivity(measured.values)
+        sensitivity = self.sensitivity(measured)
         value = measured.count + self.mechanism.noise.sample(sensitivity, bits)
         bars = self.mechanism.bars
         if bars is None:

@@ -66,7 +66,7 @@ class LookedAt:
 
     @cached_property
     def _sensitivity(self) -> Fraction:
-        return self.smooth.sensitivity(self.measured.values)
+        return self.smooth.sensitivity(self.measured)
 
     def publish(self, bits: RandomBits) -> int:
         """The estimate of the scale, at the price of ``scale.epsilon``."""

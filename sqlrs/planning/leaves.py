@@ -7,9 +7,9 @@ variables, keys, and a ``label``: everything but the name and the variables.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import cached_property
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from sqlrs.catalog import Table
 from sqlrs.query import Atom, Constant, Filter, Term, Variable
@@ -127,30 +127,15 @@ class TableRows(OfTable):
 
     def sent(self, by: str) -> SentRows:
         """The same rows, sent to tasks by a column."""
-        return SentRows(
-            name=self.name,
-            columns=self.columns,
-            keys=self.keys,
-            table=self.table,
-            constants=self.constants,
-            filters=self.filters,
-            guarded=self.guarded,
-            by=by,
-        )
+        return SentRows(**self._all, by=by)
 
     def ranked(self, ranks: Ranks) -> Ranked:
         """The same rows with ranks in place of values."""
-        return Ranked(
-            name=self.name,
-            columns=self.columns,
-            keys=self.keys,
-            table=self.table,
-            constants=self.constants,
-            filters=self.filters,
-            guarded=self.guarded,
-            weights=self.weights,
-            ranks=ranks,
-        )
+        return Ranked(**self._all, ranks=ranks)
+
+    @property
+    def _all(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
 @dataclass(frozen=True, kw_only=True)
