@@ -200,7 +200,7 @@ class Config:
     max_temp_directory_size: str | None = key(
         SIZE,
         None,
-        "How much DuckDB may spill; 90 % of the free disk space by default.",
+        "How much DuckDB may spill; half of the free disk space by default.",
         "--max-temp-directory-size",
         "max_temp_directory_size",
     )

@@ -182,7 +182,7 @@ MaxTempDirectorySize = Annotated[
     str | None,
     typer.Option(
         metavar="SIZE",
-        help="e.g. 100GB; how much DuckDB may spill, 90 % of the free disk space by default.",
+        help="e.g. 100GB; how much DuckDB may spill, half of the free disk space by default.",
         rich_help_panel=_PANEL,
     ),
 ]
