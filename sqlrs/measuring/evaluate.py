@@ -269,10 +269,13 @@ class Evaluator:
             and plan.residual.output is None
             and not plan.residual.boundary
             and self.how == "auto"
+            and joins_two_by_several(plan.residual.atoms)
+            # Of other rows nothing is learned, and no statistics are read for it.
+            and rows_for_good(self.snapshot) is not None
             and self.statistics is not None
         ):
             rows = sum(self.statistics.size(one.table) for one in plan.residual.atoms)
-            if _FEW_RESULTS * value <= rows and joins_two_by_several(plan.residual.atoms):
+            if _FEW_RESULTS * value <= rows:
                 self._has_few_results(plan).add(True)
         return value
 
