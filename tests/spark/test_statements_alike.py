@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
@@ -26,7 +27,7 @@ _DATE = ColumnType(Family.DATE, "DATE")
 _MONEY = ColumnType(Family.DECIMAL, "DECIMAL(9,2)")
 _REAL = ColumnType(Family.FLOAT, "DOUBLE")
 _MOMENT = ColumnType(Family.TIMESTAMP, "TIMESTAMP")
-_TABLES = (
+TABLES = (
     table(
         "patient", "pid", "city", "born",
         types={"city": TEXT, "born": _DATE}, nullable="pid city born",
@@ -41,7 +42,8 @@ _TABLES = (
 _SEED = 20
 
 
-def _rows() -> dict[str, list[tuple[object, ...]]]:
+def rows() -> dict[str, list[tuple[object, ...]]]:
+    """The rows of each table."""
     draw = random.Random(_SEED)
     wards = ["a", "b", "c", None]
     stays: list[tuple[object, ...]] = [
@@ -75,26 +77,32 @@ def _said(**more: Any) -> dict[str, Any]:
     }
 
 
-@pytest.fixture(scope="module")
-def opened(spark: Any) -> Iterator[dict[str, tuple[Database, Database]]]:
-    rows = _rows()
-    load(spark, _TABLES, rows)
+@contextmanager
+def both(target: object) -> Iterator[dict[str, tuple[Database, Database]]]:
+    """Spark's and DuckDB's with the same rows, where rows are protected and where units are."""
     other = duckdb.connect()
-    for one in _TABLES:
+    for one in TABLES:
         other.execute(create_table(one).sql("duckdb"))
-        for row in rows[one.name]:
+        for row in rows()[one.name]:
             other.execute(insert_rows(one, 1).sql("duckdb"), list(row))
     unit = _said(unit="patient.pid", owners={"stay": "pid"})
     found = {
-        "rows": (sqlrs.connect(spark, **_said()), sqlrs.connect(other, **_said())),
-        "units": (sqlrs.connect(spark, **unit), sqlrs.connect(other, **unit)),
+        "rows": (sqlrs.connect(target, **_said()), sqlrs.connect(other, **_said())),
+        "units": (sqlrs.connect(target, **unit), sqlrs.connect(other, **unit)),
     }
     yield found
     for pair in found.values():
         pair[0].close()
 
 
-_STATEMENTS = {
+@pytest.fixture(scope="module")
+def opened(spark: Any) -> Iterator[dict[str, tuple[Database, Database]]]:
+    load(spark, TABLES, rows())
+    with both(spark) as found:
+        yield found
+
+
+STATEMENTS = {
     "group": "SELECT ward, count(*) AS n FROM stay GROUP BY ward ORDER BY ward NULLS LAST",
     "group_of_join": "SELECT p.city, count(*) AS n, count(s.cost) AS m FROM patient p JOIN stay s "
     "ON p.pid = s.pid GROUP BY p.city HAVING count(*) > -1000 ORDER BY n DESC, 1",
@@ -115,8 +123,8 @@ _STATEMENTS = {
     "(SELECT ward, count(*) AS n FROM stay GROUP BY ward) t WHERE t.n > 0 ORDER BY 1, 2",
 }  # fmt: skip
 _QUICK = frozenset({"group_of_join", "sums", "outer_join", "largest"})
-_OF_UNITS = ("group", "group_of_join", "sums", "outer_join", "distinct")
-_INSIDE_UNITS = {
+OF_UNITS = ("group", "group_of_join", "sums", "outer_join", "distinct")
+INSIDE_UNITS = {
     "largest": "SELECT count(*) AS n FROM (SELECT pid, max(cost) AS m FROM stay GROUP BY pid) t "
     "WHERE t.m > 20",
     "ranked": "SELECT count(*) AS n FROM (SELECT pid, cost, rank() OVER (PARTITION BY pid "
@@ -135,7 +143,7 @@ def _for_duckdb(sql: str) -> str:
     return sql.replace("TIMESTAMP_NTZ", "TIMESTAMP")
 
 
-def _same(
+def same_rows(
     pair: tuple[Database, Database], sql: str, monkeypatch: pytest.MonkeyPatch, seed: int = _SEED
 ) -> list[tuple[object, ...]]:
     """The rows of the answer, which must be the same on both."""
@@ -148,15 +156,15 @@ def _same(
     return [tuple(row) for row in answers[0].rows]
 
 
-@pytest.mark.parametrize("name", _in_the_gate(_STATEMENTS))
+@pytest.mark.parametrize("name", _in_the_gate(STATEMENTS))
 def test_statements_about_rows(
     opened: dict[str, tuple[Database, Database]], name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert _same(opened["rows"], _STATEMENTS[name], monkeypatch)
+    assert same_rows(opened["rows"], STATEMENTS[name], monkeypatch)
 
 
-@pytest.mark.parametrize("name", _in_the_gate([*_OF_UNITS, *_INSIDE_UNITS]))
+@pytest.mark.parametrize("name", _in_the_gate([*OF_UNITS, *INSIDE_UNITS]))
 def test_statements_about_units(
     opened: dict[str, tuple[Database, Database]], name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert _same(opened["units"], {**_STATEMENTS, **_INSIDE_UNITS}[name], monkeypatch)
+    assert same_rows(opened["units"], {**STATEMENTS, **INSIDE_UNITS}[name], monkeypatch)

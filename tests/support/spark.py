@@ -1,4 +1,7 @@
-"""Spark for tests: whether it can run here, one application, and tables that hold given rows."""
+"""Spark for tests: whether it can run here, one application, and tables that hold given rows.
+
+The application serves Spark Connect as well, so that this takes no second one.
+"""
 
 from __future__ import annotations
 
@@ -63,6 +66,9 @@ def started(folder: Path) -> Iterator[Any]:
         # A view that is made in another zone is not read.
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": "0",
         **FOR_FEW_ROWS,
     }
     for name, value in settings.items():
@@ -74,8 +80,24 @@ def started(folder: Path) -> Iterator[Any]:
         session.stop()
 
 
-def load(session: Any, tables: Iterable[Table], rows: Mapping[str, Sequence[Row]]) -> None:
-    """Replace all that the session has; tables with a schema are stored as files."""
+def connect_url(session: Any) -> str:
+    """Where the application of `started` serves Spark Connect."""
+    service = getattr(session._jvm.org.apache.spark.sql.connect.service, "SparkConnectService$")
+    return f"sc://127.0.0.1:{getattr(service, 'MODULE$').localPort()}"
+
+
+def load(
+    session: Any,
+    tables: Iterable[Table],
+    rows: Mapping[str, Sequence[Row]],
+    *,
+    stored: bool = False,
+) -> None:
+    """Replace all that the session has; tables with a schema are stored as files.
+
+    ``stored``: so are all others. Other sessions see them, and behind Spark Connect nothing else is
+    looked at.
+    """
     for _, name, temporary in session.sql("SHOW TABLES").collect():
         session.sql(f"DROP {'VIEW' if temporary else 'TABLE'} `{name}`")
     for (space,) in session.sql("SHOW DATABASES").collect():
@@ -84,11 +106,12 @@ def load(session: Any, tables: Iterable[Table], rows: Mapping[str, Sequence[Row]
     for table in tables:
         columns = ", ".join(f"`{c.name}` {_type(c.type.name)}" for c in table.columns)
         frame = session.createDataFrame([tuple(r) for r in rows.get(table.label, ())], columns)
-        if table.schema is None:
+        if table.schema is None and not stored:
             frame.createOrReplaceTempView(f"`{table.name}`")
         else:
-            session.sql(f"CREATE DATABASE IF NOT EXISTS {table.schema}")
-            frame.write.mode("overwrite").saveAsTable(f"{table.schema}.{table.name}")
+            schema = table.schema or "default"
+            session.sql(f"CREATE DATABASE IF NOT EXISTS {schema}")
+            frame.write.mode("overwrite").saveAsTable(f"{schema}.`{table.name}`")
 
 
 def _type(name: str) -> str:
