@@ -21,7 +21,7 @@ from sqlrs.catalog import Catalog
 from sqlrs.charges import count_charge, statement_charge
 from sqlrs.compiled import CompiledStatement
 from sqlrs.compiler.simplify import Contradiction
-from sqlrs.engines.base import Engine, Opened, Snapshot
+from sqlrs.engines.base import Engine, Opened, Snapshot, hold_still
 from sqlrs.errors import EngineFailed, Interrupted, NotShown, QueryRefused, SqlrsError
 from sqlrs.ledger import Charge, Ledger
 from sqlrs.measuring.drift import unchanged
@@ -99,6 +99,7 @@ def release(
     with ExitStack() as stack:
         snapshot = stack.enter_context(unchanged(residuals.query.tables, engine, catalog, same))
         check_constants([residuals.query], snapshot, engine.dialect, request.sql, compiled.kept)
+        hold_still(snapshot, residuals.query.tables)
         ticket = ledger.reserve(charge)
         outcome = _noisy(prepared, measurements(snapshot), stack.pop_all())
     if isinstance(outcome, SqlrsError):
@@ -157,6 +158,7 @@ def release_table(
             kept=compiled.kept,
             domains=groups.domains(compiled.statement.aggregations),
         )
+        hold_still(ready.snapshot, compiled.tables(catalog))
         ticket = None if charge is None else ledger.reserve(charge)
         outcome = _noisy_table(prepared, groups, measurements, compiled, stack.pop_all())
     if isinstance(outcome, SqlrsError):

@@ -17,6 +17,7 @@ from sqlrs.before_charge import dry_run
 from sqlrs.compiled import Compiled, CompiledStatement, compiled_text
 from sqlrs.compiler.simplify import Contradiction
 from sqlrs.effort import bounded_analysis
+from sqlrs.engines.base import hold_still
 from sqlrs.epsilon import parse_error
 from sqlrs.ledger import Charge
 from sqlrs.ledger.base import add
@@ -193,6 +194,7 @@ class CountSteps(TwoSteps[LookedAt, int, Noisy, Answer]):
         query = compiled.residuals.query
         with unchanged(query.tables, desk.engine, desk.catalog, same) as snapshot:
             check_constants([query], snapshot, desk.engine.dialect, sql)
+            hold_still(snapshot, query.tables)
             yield lambda: self._prepared.measure(desk.measurements(snapshot))
 
     def publish(self, looked: LookedAt, bits: RandomBits) -> int:

@@ -12,6 +12,7 @@ from sqlrs.answer import Wished
 from sqlrs.before_charge import Ready
 from sqlrs.charges import described_charge
 from sqlrs.engines import released_json
+from sqlrs.engines.base import hold_still
 from sqlrs.epsilon import parse_error
 from sqlrs.ledger import Charge
 from sqlrs.ledger.base import add
@@ -181,6 +182,7 @@ class TableSteps(TwoSteps[_Measured, Priced, _Numbers, tuple[TableAnswer, Wished
             compiled, snapshot = ready.compiled, ready.snapshot
             check_constants(compiled.queries, snapshot, dialect, sql, compiled.kept)
             check_constants_by_unit(compiled.by_unit, snapshot, dialect, sql)
+            hold_still(snapshot, compiled.tables(self.desk.catalog))
             measurements = replace(
                 self.desk.measurements(snapshot),
                 kept=compiled.kept,

@@ -91,7 +91,7 @@ DRIVERS = {
         "procedures/table_script.py",
         "procedures/unit_script.py",
     },
-    "pyspark": {"engines/spark_jobs.py", "engines/spark_session.py"},
+    "pyspark": {"engines/spark_jobs.py", "engines/spark_session.py", "engines/spark_start.py"},
     "sqlalchemy": {
         "ledger/budget_rows.py",
         "ledger/granting.py",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from decimal import Decimal
 from typing import Protocol, TypeVar, cast, runtime_checkable
@@ -99,6 +99,27 @@ class TellsHowFar(Protocol):
     def share_done(self) -> float | None:
         """Of the tasks that are known so far, from 0 to 1; None where nobody knows."""
         ...
+
+
+@runtime_checkable
+class HoldsStill(Protocol):
+    """A snapshot that fixes each table by itself, when it first reads it or is told to."""
+
+    def hold(self, tables: Iterable[Table]) -> None:
+        """Fix these tables now; no row is read for it."""
+        ...
+
+
+def hold_still(snapshot: Snapshot, tables: Iterable[Table]) -> None:
+    """Fix all that is about to be read, before a charge: what is gone costs nobody anything."""
+    if not isinstance(snapshot, HoldsStill):
+        return
+    try:
+        snapshot.hold(tables)
+        return
+    except EngineFailed as error:
+        failed = error
+    raise EngineFailed(f"{failed.message}; nothing was charged", code=failed.code, hint=failed.hint)
 
 
 class LastCatalog:

@@ -29,8 +29,9 @@ from sqlrs.engines.spark_catalog import (
 )
 from sqlrs.engines.spark_files import FilePath, FileTable, file_tables
 from sqlrs.engines.spark_pins import SparkSource
-from sqlrs.engines.spark_session import OwnSession, of_session, of_url, reads_alike
+from sqlrs.engines.spark_session import OwnSession, of_session, reads_alike
 from sqlrs.engines.spark_snapshot import Identity, SparkSnapshot
+from sqlrs.engines.spark_start import of_url
 from sqlrs.errors import EngineFailed, UsageError
 
 _LOG = logging.getLogger("sqlrs.spark")
@@ -160,7 +161,10 @@ class SparkEngine(OfSnapshots[SparkSnapshot]):
         with self._lock:
             known = self._loaded.get(source.name)
             if known is None or known[0] != states:
-                known = (states, source.rows(stored).persist())
+                if known is not None:
+                    # A snapshot that still reads them parses the files anew, or fails at its end.
+                    known[1].unpersist()
+                known = (states, spark_pins.told_apart(source.rows(stored)).persist())
                 self._loaded[source.name] = known
             return known[1]
 

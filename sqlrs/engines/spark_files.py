@@ -1,11 +1,12 @@
 """Files as tables of Spark: Parquet, CSV, TSV and SNAP edge lists; one file, a folder or a pattern.
 
-Opening reads the schema of Parquet files and no row. A release reads the files that are there when
-it begins, under the schema of the opening.
+Opening reads the schema of Parquet files, the header of one CSV file, and no row. A release reads
+the files that are there when it begins, under the schema of the opening.
 """
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Mapping
 from contextlib import suppress
@@ -130,6 +131,8 @@ def _opened(
         columns = columns_of(schema)
         if len(columns) != 2 or columns[0].type != columns[1].type:
             raise UsageError(f"{path} is no edge list: it does not have two columns of one type")
+    if suffix in _SEPARATORS:
+        _require_header(session, path, _SEPARATORS[suffix], schema)
     return FileTable(name, path, suffix, schema, graph)
 
 
@@ -138,6 +141,23 @@ def _own(session: Any, path: str) -> Any:
     with suppress(Exception):
         return session.read.parquet(path).schema
     raise UsageError(f"{path} could not be read as table", code="file_unreadable")
+
+
+def _require_header(session: Any, path: str, separator: str, schema: Any) -> None:
+    """Refuse a file whose first line is not the header: every release would fail, once charged."""
+    lines = None
+    with suppress(Exception):
+        lines = session.read.text(path).where("trim(value) <> ''").limit(1).collect()
+    if lines is None:
+        raise UsageError(f"{path} could not be read as table", code="file_unreadable")
+    wanted = [field.name for field in schema.fields]
+    for (line,) in lines:
+        (found,) = csv.reader([line.removeprefix("\ufeff")], delimiter=separator)
+        if [name.lower() for name in found] != [name.lower() for name in wanted]:
+            raise UsageError(
+                f"the first line of {path} is not the header {separator.join(wanted)}",
+                hint="its types name all columns of the file, in their order",
+            )
 
 
 def _declared(session: Any, name: str, path: str, types: Declared | None) -> Any:

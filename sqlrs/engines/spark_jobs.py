@@ -18,6 +18,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NUMBERS = itertools.count(1)
 # The class of an error that says that a statement cannot be read or evaluated; no value is in it.
 _OF_THE_STATEMENT = ("22", "42", "0A", "21")
+_GONE = ("FILE_NOT_EXIST", "FileNotFound", "PATH_NOT_FOUND")
 _MEMORY = ("OutOfMemory", "UNABLE_TO_ACQUIRE_MEMORY", "MaxResultSize")
 
 
@@ -93,7 +94,7 @@ def told(error: BaseException | None) -> SqlrsError:
     text = f"{kind} {condition} {error}" if error is not None else kind
     if any(word in text for word in _MEMORY):
         return EngineFailed("a statement needs more memory than Spark has", code="out_of_memory")
-    if "FILE_NOT_EXIST" in text or "FileNotFound" in text:
+    if any(word in text for word in _GONE):
         return EngineFailed("a file of a table is gone", code="file_changed")
     shown = f"SQLSTATE {state}" if state else kind
     failed = StatementFailed if state.startswith(_OF_THE_STATEMENT) else EngineFailed

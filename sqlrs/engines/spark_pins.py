@@ -8,6 +8,7 @@ change is refused: its rows could be others in the next statement.
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import field
@@ -72,6 +73,16 @@ def require_fixed(frame: Any, label: str, session: Any) -> None:
             if "cached" not in reason
             else "uncacheTable() or unpersist() it",
         )
+
+
+def told_apart(frame: Any) -> Any:
+    """The same rows by a plan that nobody else has.
+
+    Spark puts what was cached once, by whomever, in the place of every part of a plan that looks
+    the same, and two plans over one path do, also where the files have changed between them.
+    """
+    word = secrets.token_hex(8)
+    return frame.where(f"'{word}' = '{word}'")
 
 
 def is_of_files(provider: str) -> bool:

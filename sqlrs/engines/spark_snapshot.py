@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
@@ -59,6 +59,11 @@ class SparkSnapshot:
                 self._read_pinned(table)
         return self.run(tree)
 
+    def hold(self, tables: Iterable[Table]) -> None:
+        """Fix the files of these tables now; those of others when they are first read."""
+        for one in tables:
+            self._pin(one.schema, one.name)
+
     def run(self, tree: exp.Expr) -> list[Row]:
         """Run a tree that is Spark's already, and fetch all its rows."""
         text = spark_text(tree)
@@ -99,15 +104,18 @@ class SparkSnapshot:
     def _read_pinned(self, table: exp.Table) -> None:
         """Let the statement read the view of a table in the table's place."""
         schema = table.args.get("db")
-        known = self._engine.table(schema.name if schema is not None else None, table.name)
-        pin = self._pins.get(known.identity)
-        if pin is None:
-            pin = self._watched(lambda: self._pinned(known))
-            self._pins[known.identity] = pin
+        pin = self._pin(schema.name if schema is not None else None, table.name)
         alias = table.args.get("alias") or exp.TableAlias(this=table.this.copy())
         table.set("this", exp.to_identifier(pin.view))
         table.set("db", None)
         table.set("alias", alias)
+
+    def _pin(self, schema: str | None, name: str) -> Pin:
+        known = self._engine.table(schema, name)
+        pin = self._pins.get(known.identity)
+        if pin is None:
+            pin = self._pins[known.identity] = self._watched(lambda: self._pinned(known))
+        return pin
 
     def _pinned(self, table: Table) -> Pin:
         remote, source = self._engine.own.remote, self._engine.source(table.identity)
@@ -124,7 +132,7 @@ class SparkSnapshot:
             self._engine.require_fixed(frame, table)
             states = spark_pins.states_of(stored, self._session, remote=remote)
         spark_pins.require_columns(frame, table.columns)
-        frame.createOrReplaceTempView(view)
+        spark_pins.told_apart(frame).createOrReplaceTempView(view)
         return Pin(view, stored, states)
 
     def _watched(self, call: Callable[[], Result]) -> Result:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
-import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -447,25 +445,3 @@ def test_a_call_that_is_broken_off_leaves_no_traceback(caplog: pytest.LogCapture
         made = logging.LogRecord("root", logging.ERROR, path, 1, "broken off", None, None)
         logging.getLogger().handle(made)
         assert bool(caplog.records) is told
-
-
-def test_a_server_that_is_not_there_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A client of Spark Connect would ask again for minutes."""
-    monkeypatch.setattr(spark_session, "_LISTENING", 0.2)
-    with socket.socket() as bound:
-        bound.bind(("127.0.0.1", 0))
-        with pytest.raises(EngineFailed, match="no server") as failed:
-            open_engine(f"sc://127.0.0.1:{bound.getsockname()[1]}")
-    assert failed.value.code == "connection_failed"
-
-
-def test_a_killed_start_is_told_clearly(monkeypatch: pytest.MonkeyPatch, spark: Any) -> None:
-    monkeypatch.setenv("JAVA_HOME", os.devnull)
-    with pytest.raises(UsageError) as refused:
-        open_engine("spark://local[1]")
-    assert refused.value.code == "no_java"
-    monkeypatch.delenv("JAVA_HOME")
-    with pytest.raises(UsageError, match="already"):
-        open_engine("spark://local[7]")
-    with pytest.raises(UsageError, match="malformed"):
-        open_engine("spark://local[x]")

@@ -1,0 +1,77 @@
+"""Where no Spark can be had: no Java, an old one, no cluster, another version; told at once."""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sqlrs.engines import spark_session, spark_start, versions
+from sqlrs.engines.open import open_engine
+from sqlrs.errors import EngineFailed, UsageError
+
+
+@pytest.fixture
+def closed_port() -> Iterator[int]:
+    """Nobody listens there, and nobody else can begin to."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        yield int(bound.getsockname()[1])
+
+
+def test_a_server_that_is_not_there_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch, closed_port: int
+) -> None:
+    """A client of Spark Connect would ask again for minutes."""
+    monkeypatch.setattr(spark_start, "_LISTENING", 0.2)
+    with pytest.raises(EngineFailed, match="no server") as failed:
+        open_engine(f"sc://127.0.0.1:{closed_port}")
+    assert failed.value.code == "connection_failed"
+
+
+def test_a_master_that_is_not_there_is_not_waited_for(closed_port: int) -> None:
+    """Spark would ask again for a minute."""
+    start = time.monotonic()
+    with pytest.raises(EngineFailed, match="no Spark master") as failed:
+        open_engine(f"spark://127.0.0.1:{closed_port}")
+    assert failed.value.code == "connection_failed"
+    assert time.monotonic() - start < 15
+
+
+def test_java_is_asked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("JAVA_HOME", os.devnull)
+    with pytest.raises(UsageError, match="there is none") as refused:
+        open_engine("spark://local[1]")
+    assert refused.value.code == "no_java"
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text(
+        "#!/bin/sh\necho 'openjdk version \"11.0.2\" 2019-01-15' >&2\n", encoding="utf-8"
+    )
+    java.chmod(java.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(UsageError, match="this is Java 11") as refused:
+        open_engine("spark://local[1]")
+    assert refused.value.code == "no_java"
+
+
+def test_one_application_and_what_is_none(spark: Any) -> None:
+    with pytest.raises(UsageError, match="already"):
+        open_engine("spark://local[7]")
+    with pytest.raises(UsageError, match="malformed"):
+        open_engine("spark://local[x]")
+
+
+def test_another_version_is_refused_and_left(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of an application that was started, and of a server, only the session tells."""
+    monkeypatch.setattr(versions, "SPARK", versions.Tested("Spark", (5,), (6,), "use 5"))
+    left: list[bool] = []
+    with pytest.raises(UsageError, match="not supported") as refused:
+        spark_session.settled_or_left(spark.newSession(), False, lambda: left.append(True))
+    assert refused.value.code == "untested_version" and left == [True]
