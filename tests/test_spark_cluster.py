@@ -156,6 +156,27 @@ def test_a_worker_is_killed_and_the_values_stay(
     assert child.returncode == 0
 
 
+def test_the_server_of_spark_connect_is_killed(edges: Path, tmp_path: Path) -> None:
+    """Its client would go on asking for ten minutes."""
+    tmp_path.chmod(0o700)
+    ledger = f"sqlite:///{tmp_path}/budget.db"
+    owner = StoreLedger(ledger)
+    owner.grant(dataset="data", epsilon=10)
+    owner.grant(analyst="analyst", epsilon=10)
+    with connect_server(tmp_path / "server") as server:
+        command = _command([server.url, str(edges), ledger, PATHS])
+        with subprocess.Popen(
+            command, env=server.environment, cwd=ROOT, stdout=subprocess.PIPE, text=True
+        ) as child:
+            _until(child, "statement 1 ")
+            server.kill("server")
+            assert child.wait(120) != 0
+            assert child.stdout is not None
+            assert "answer" not in child.stdout.read()
+    assert owner.budget(dataset="data").spent == Decimal("0.5")
+    assert [line.outcome for line in owner.history()] == ["failed"]
+
+
 def test_spark_connect(edges: Path, expected: str, tmp_path: Path) -> None:
     with connect_server(tmp_path / "server") as server:
         # The client has no Java: nothing but the protocol is used.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import threading
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -28,6 +29,7 @@ class JobGroup:
     def __init__(self, own: OwnSession) -> None:
         self._own = own
         self._name = f"sqlrs-{next(_NUMBERS)}"
+        self._asking: threading.Thread | None = None
 
     def enter(self) -> None:
         """Let all jobs that this thread starts from now on belong to the group."""
@@ -41,12 +43,18 @@ class JobGroup:
 
     def cancel(self) -> None:
         """Stop the jobs of the group, and those that are still to come while Spark is planning."""
-        with suppress(Exception):
-            context = self._own.own_context()
-            if context is None:
-                self._own.session.interruptTag(self._name)
-            else:
+        context = self._own.own_context()
+        if context is not None:
+            with suppress(Exception):
                 context._jsc.sc().cancelJobGroupAndFutureJobs(self._name)
+        elif self._asking is None or not self._asking.is_alive():
+            # A server that has died would not answer this either.
+            self._asking = threading.Thread(target=self._interrupt_remote, daemon=True)
+            self._asking.start()
+
+    def _interrupt_remote(self) -> None:
+        with suppress(Exception):
+            self._own.session.interruptTag(self._name)
 
     def tasks(self) -> tuple[int, int]:
         """How many tasks of the group's running jobs have ended, and how many there are."""

@@ -10,6 +10,7 @@ import logging
 import warnings
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import PurePath
 from typing import Any
 
@@ -44,6 +45,9 @@ SETTINGS: Mapping[str, str] = {
     "spark.sql.readSideCharPadding": "true",
     "spark.sql.bindJoinToInequalityEquivalence": "false",
 }
+# What is parsed once and kept (edge lists) has as many parts as its size asks for, not as many as
+# an exchange may have: of 3,000 edges each of the 200 parts was a task in every stage.
+_OF_PARTS = {"spark.sql.optimizer.canChangeCachedPlanOutputPartitioning": "true"}
 _ZONE = "spark.sql.session.timeZone"
 _UTC = frozenset({"UTC", "Etc/UTC", "Z", "+00:00"})
 # How files are read, not what a text means.
@@ -79,7 +83,7 @@ def of_session(given: Any) -> OwnSession:
             own = given.cloneSession()
         else:
             own = SparkSession(given.sparkContext, given._jsparkSession.cloneSession())
-    found = None if own is None else settled_or_left(own, remote, own.stop if remote else nothing)
+    found = None if own is None else settled_or_left(own, remote, nothing)
     if found is not None:
         return found
     raise UsageError(
@@ -115,6 +119,7 @@ def hush() -> None:
         logger.handlers[:] = [logging.NullHandler()]
         logger.propagate = False
         logger.disabled = True
+    warnings.filterwarnings("ignore", message=r"\[RETRIES_EXCEEDED\]")
     # py4j tells of calls that were broken off to the root's log, with a traceback.
     logging.getLogger().addFilter(_not_of_py4j)
 
@@ -131,7 +136,7 @@ def settled(session: Any) -> Any:
         for name in _set_in(session):
             if name.startswith(_OF_OLD):
                 session.conf.unset(name)
-        for name, value in SETTINGS.items():
+        for name, value in {**SETTINGS, **_OF_PARTS}.items():
             # An older version may not know one that a newer one needs; none of them is left unread.
             session.conf.set(name, value)
     require_settings(session)
@@ -147,7 +152,11 @@ def _set_in(session: Any) -> Mapping[str, str]:
 def settled_or_left(session: Any, remote: bool, leave: Callable[[], None]) -> OwnSession | None:
     """A session with our settings, if it is of a version that was tested; None if it is ill."""
     problem: SqlrsError | None = None
+    if remote:
+        leave = partial(_stop_at_once, session)
     try:
+        if remote:
+            _let_ask_for_half_a_minute(session)
         # SPARK_HOME may lead to another Spark than pyspark's, and a server has its own.
         versions.SPARK.require(str(session.version))
         return OwnSession(settled(session), remote, leave)
@@ -160,6 +169,18 @@ def settled_or_left(session: Any, remote: bool, leave: Callable[[], None]) -> Ow
     if problem is not None:
         raise problem
     return None
+
+
+def _let_ask_for_half_a_minute(session: Any) -> None:
+    """A client of Spark Connect would ask a server that has died again for ten."""
+    from pyspark.sql.connect.client.retries import DefaultPolicy
+
+    session.client.set_retry_policies([DefaultPolicy(max_retries=8, max_backoff=5000)])
+
+
+def _stop_at_once(session: Any) -> None:
+    session.client.set_retry_policies([])
+    session.stop()
 
 
 def nothing() -> None:

@@ -92,8 +92,15 @@ class SparkSnapshot:
         self._watched(self._verify)
 
     def end(self) -> None:
-        """Forget the views."""
-        spark_pins.drop(self._session, iter(self._pins.values()))
+        """Forget the views; nobody waits long for a server that does not answer."""
+        pins = tuple(self._pins.values())
+        if pins:
+            watched(
+                lambda: spark_pins.drop(self._session, iter(pins)),
+                lambda: None,
+                timeout=_PATIENCE,
+                patience=0.0,
+            )
 
     def _verify(self) -> bool:
         require_settings(self._session)

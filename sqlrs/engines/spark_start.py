@@ -169,7 +169,7 @@ def _connected(url: str) -> OwnSession:
     with suppress(Exception):
         _require_listener(DefaultChannelBuilder(url))
         session = Remote.builder.remote(url).create()
-    own = None if session is None else settled_or_left(session, True, session.stop)
+    own = None if session is None else settled_or_left(session, True, nothing)
     if own is not None:
         return own
     raise EngineFailed(

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from pyspark.sql.connect.session import SparkSession as RemoteSession
 
+import sqlrs
 from sqlrs.database import Database
 from sqlrs.engines.open import open_engine
 from tests.golden.constructs import CONSTRUCTS, ROWS, TABLES
@@ -71,3 +73,17 @@ def test_statements_about_units(
 ) -> None:
     sql = {**alike.STATEMENTS, **alike.INSIDE_UNITS}[name]
     assert alike.same_rows(opened["units"], sql, monkeypatch)
+
+
+def test_a_session_that_is_given_stays_its_owner_s(spark: Any) -> None:
+    load(spark, alike.TABLES, alike.rows(), stored=True)
+    given = RemoteSession.builder.remote(connect_url(spark)).create()
+    try:
+        given.conf.set("spark.sql.ansi.enabled", "false")
+        with sqlrs.connect(given) as database:
+            assert database.count("SELECT count(*) FROM stay", epsilon=40).value == 60
+        assert given.conf.get("spark.sql.ansi.enabled") == "false"
+        assert [row[0] for row in given.sql("SELECT count(*) FROM stay").collect()] == [60]
+        assert given.sql("SHOW VIEWS").collect() == []
+    finally:
+        given.stop()

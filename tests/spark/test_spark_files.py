@@ -13,7 +13,7 @@ import pytest
 import sqlrs
 from sqlrs.errors import EngineFailed, UsageError
 from sqlrs.ledger import MemoryLedger
-from tests.support.spark import connect_url, load
+from tests.support.spark import FOR_FEW_ROWS, connect_url, load
 
 # The noise is below one half but for one time in many millions.
 _SURE = 40
@@ -95,3 +95,20 @@ def test_what_cannot_be_read_is_told_when_it_is_opened(target: Any, tmp_path: Pa
         pytest.raises(EngineFailed, match="its budget stays spent"),
     ):
         db.count("SELECT count(*) FROM visit WHERE patient > 0", epsilon=1)
+
+
+def test_few_edges_are_few_parts(spark: Any, tmp_path: Path) -> None:
+    """Each part of what is kept is a task in every stage that reads it."""
+    load(spark, (), {})
+    file = tmp_path / "edge.txt"
+    file.write_text("1\t2\n2\t3\n", encoding="utf-8")
+    for name, value in (("adaptive.enabled", "true"), ("shuffle.partitions", "50")):
+        spark.conf.set(f"spark.sql.{name}", value)
+    try:
+        with sqlrs.connect(spark, tables={"edge": file}) as db:
+            db.count("SELECT count(*) FROM edge", epsilon=1)
+            (kept,) = spark.sparkContext._jsc.sc().getRDDStorageInfo()
+            assert kept.numPartitions() == 1
+    finally:
+        for name in ("adaptive.enabled", "shuffle.partitions"):
+            spark.conf.set(f"spark.sql.{name}", FOR_FEW_ROWS[f"spark.sql.{name}"])
