@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property, partial
 from itertools import islice
@@ -18,7 +18,8 @@ from sqlrs.planning.chained import chained
 from sqlrs.planning.choose import choose
 from sqlrs.planning.external_plans import DEFAULT_SOLVER_SECONDS, Solved
 from sqlrs.planning.key_joins import joins_two_by_several
-from sqlrs.planning.leading import leaders_of_whole_tables
+from sqlrs.planning.leading import Leaders, leaders_of_whole_tables
+from sqlrs.planning.limits import limit
 from sqlrs.planning.plan import (
     ByKeptGroups,
     Factorised,
@@ -66,6 +67,25 @@ class Evaluation:
         if residual.members == self.residual.members:
             return self
         return replace(self, residual=residual, seconds=0.0)
+
+
+@dataclass(repr=False)
+class Enough:
+    """The residuals that were enough, the limits then, and how often these were met. Private."""
+
+    members: set[Members] = field(default_factory=set)
+    limits: Mapping[Members, int] = field(default_factory=dict)
+    times: int = 0
+
+    def begin(self, limits: Mapping[Members, int]) -> None:
+        """By better limits others may be enough."""
+        if self.limits != limits:
+            self.members.clear()
+            self.times = 0
+        self.times += 1
+
+    def __repr__(self) -> str:
+        return "Enough(private)"
 
 
 @dataclass(frozen=True)
@@ -224,31 +244,57 @@ class Evaluator:
         fixed, statistics = rows_for_good(self.snapshot), self.statistics
         if fixed is None or statistics is None or self.how != "auto" or _is_particular(plan):
             return plan
-        tried: list[ResidualPlan] = self.kept.of((fixed, plan), list, detail="tried")
-        if tried:
+        if tried := self._tried(plan):
             return tried[-1]
-        residual = plan.residual
-        leaders = self.kept.of(
-            (fixed, residual),
-            lambda: leaders_of_whole_tables(
-                Problem.of(residual), statistics, table_names(residual)
-            ),
-            detail="leaders",
-        )
+        leaders = self._leaders(plan.residual, statistics)
         if leaders is None:
             return plan
-        saved = _expected_cost(plan, statistics) - leaders.exact.cost
-        if isinstance(plan, Stepped) and saved <= 0:
-            return plan
-        groups = self.sampled.groups(self.snapshot, leaders, self.dialect, max(saved, 0.0))
+        # A limit, or few of the groups, can save nearly all of it.
+        spent = _expected_cost(plan, statistics)
+        groups = self.sampled.groups(self.snapshot, leaders, self.dialect, spent)
         if groups is None:
             return plan
         tried.append(ByKeptGroups.of(plan, leaders, groups, statistics) or plan)
         return tried[-1]
 
-    def kept_choices(self, residuals: Residuals) -> set[Members]:
+    def _tried(self, plan: ResidualPlan) -> list[ResidualPlan]:
+        """What was run in place of a plan, by the groups that lead; the last one is the best."""
+        return self.once((plan,), list[ResidualPlan], "tried")
+
+    def _leaders(self, residual: Residual, statistics: Statistics) -> Leaders | None:
+        return self.once(
+            (residual,),
+            lambda: leaders_of_whole_tables(
+                Problem.of(residual), statistics, table_names(residual)
+            ),
+            "leaders",
+        )
+
+    def limits(self, residuals: Sequence[Residual]) -> dict[Members, int]:
+        """What no value exceeds, by the statistics; nothing where none are read."""
+        statistics = self.statistics
+        if statistics is None:
+            return {}
+        frequencies = dict(self.sampled.frequencies(self.snapshot))
+        statistics = replace(statistics, frequencies=frequencies)
+        return {one.members: self._limit(self.reduced(one), statistics) for one in residuals}
+
+    def _limit(self, residual: Residual, statistics: Statistics) -> int:
+        most = limit(residual, statistics)
+        if residual.external or residual.output is not None or self.how != "auto":
+            return most
+        leaders = self._leaders(residual, statistics)
+        groups = leaders and self.sampled.known_groups(self.snapshot, leaders)
+        return most if groups is None else min(most, groups.most)
+
+    def expected_cost(self, residual: Residual) -> float:
+        """What the planner expects of the statement of a residual."""
+        statistics = self.statistics
+        return 0.0 if statistics is None else _expected_cost(self._plan(residual), statistics)
+
+    def kept_choices(self, residuals: Residuals) -> Enough:
         """The residuals that were enough last time, where the rows are the same; may be changed."""
-        return self.once((residuals,), set[Members], "enough")
+        return self.once((residuals,), Enough, "enough")
 
     def once(self, about: tuple[object, ...], make: Callable[[], Made], what: Hashable) -> Made:
         """What is made once for the same rows, if they are known to be the same."""
@@ -262,8 +308,10 @@ class Evaluator:
             return self._value(plan.otherwise)
         if isinstance(plan, ByKeptGroups) and value < plan.groups.least:
             # They will not be enough on these rows again.
-            self.once((plan.otherwise,), list[ResidualPlan], "tried").append(plan.otherwise)
+            self._tried(plan.otherwise).append(plan.otherwise)
             return self._value(plan.otherwise)
+        if isinstance(plan, ByKeptGroups):
+            self._shorten(plan, value)
         if (
             isinstance(plan, Factorised)
             and plan.residual.output is None
@@ -275,6 +323,18 @@ class Evaluator:
             if _FEW_RESULTS * value <= rows and joins_two_by_several(plan.residual.atoms):
                 self._has_few_results(plan).add(True)
         return value
+
+    def _shorten(self, plan: ByKeptGroups, value: int) -> None:
+        """Of groups that were enough keep those that were needed: they are again on these rows."""
+        statistics, tried = self.statistics, self._tried(plan.otherwise)
+        whole = self.sampled.known_groups(self.snapshot, plan.leaders)
+        if statistics is None or plan.groups is not whole:
+            return
+        fewer = whole.that_may_reach(value)
+        if fewer is not whole:
+            tried.append(ByKeptGroups.of(plan.otherwise, plan.leaders, fewer, statistics) or plan)
+        elif plan.leaders.exact.cost >= _expected_cost(plan.otherwise, statistics):
+            tried.append(plan.otherwise)
 
     def _value(self, plan: ResidualPlan) -> int:
         if isinstance(plan, Solved):

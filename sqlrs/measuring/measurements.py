@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import field, replace
+from dataclasses import field
 from fractions import Fraction
 from functools import cache, partial
 from typing import TYPE_CHECKING
@@ -27,7 +27,7 @@ from sqlrs.measuring.sampling import SampledTables
 from sqlrs.measuring.work import Fold, Folding, Gauge, Progress, Values, Work
 from sqlrs.planning.external_plans import DEFAULT_SOLVER_SECONDS
 from sqlrs.planning.key_joins import has_condition
-from sqlrs.planning.limits import frequency_above, frequency_of, limit, of_whole_tables
+from sqlrs.planning.limits import frequency_above, frequency_of, of_whole_tables
 from sqlrs.planning.table_statistics import Columns
 from sqlrs.query import Term
 from sqlrs.records import dataclass
@@ -44,6 +44,8 @@ _Known = dict[Members, int]
 _Expected = tuple[Signed, Residuals, Sequence[KeyDomain]]
 # Of what could matter most, residuals that make at least so much are evaluated together.
 _SHARE = 8
+# A count that is asked so often with the same limits is worth to find out what it can do without.
+_ONCE_MORE = 2
 
 
 @dataclass(frozen=True)
@@ -287,17 +289,6 @@ def _factors(fold: Fold | Folding | None) -> Mapping[Members, tuple[Members, ...
     return fold.factors if isinstance(fold, Folding) else {}
 
 
-def _limits(work: Work, evaluator: Evaluator) -> _Known:
-    """What no value exceeds, by the statistics; nothing where none are read."""
-    statistics = evaluator.statistics
-    if statistics is None:
-        return {}
-    frequencies = dict(evaluator.sampled.frequencies(evaluator.snapshot))
-    statistics = replace(statistics, frequencies=frequencies)
-    parts = work.statements
-    return {part.members: limit(evaluator.reduced(part), statistics) for part in parts}
-
-
 def _read_before(work: Work, evaluator: Evaluator) -> _Known:
     """The values that follow from whole tables and were read on the same rows."""
     statistics = evaluator.statistics
@@ -340,11 +331,12 @@ def _until_settled(
     """The values that matter most, until those that are left cannot change the fold."""
     everything = work.residuals.query.everything
     known = dict(before)
-    before_that = evaluator.kept_choices(work.residuals)
-    if enough := [part for part in work.statements if part.members in before_that]:
+    limits = evaluator.limits(work.statements)
+    last_time = evaluator.kept_choices(work.residuals)
+    last_time.begin(limits)
+    if enough := [part for part in work.statements if part.members in last_time.members]:
         # Most likely these are enough again, and one question less is asked for each round.
         known = _run(work, evaluator, enough, known)
-    limits = _limits(work, evaluator)
     # The only value there is decides the fold; that is not worth two folds to find out.
     alone = len([part for part in work.statements if part.members != everything]) == 1
     while True:
@@ -363,7 +355,10 @@ def _until_settled(
                     later = [part for part in open_ if part not in chosen]
         if not chosen:
             work.hear(len(work.statements))
-            before_that |= known.keys() - before.keys()
+            last_time.members |= known.keys() - before.keys()
+            if last_time.times == _ONCE_MORE and last_time.limits == limits:
+                last_time.members -= _left_out(work, evaluator, folding, known, limits)
+            last_time.limits = limits
             return most, settled
         limited = _limited(evaluator, chosen)
         chosen = [part for part in chosen if part not in limited]
@@ -371,7 +366,22 @@ def _until_settled(
             chosen += evaluator.beside(chosen, later)
         known = _run(work, evaluator, chosen, known)
         if limited:
-            limits = _limits(work, evaluator)
+            limits = evaluator.limits(work.statements)
+
+
+def _left_out(
+    work: Work, evaluator: Evaluator, folding: Folding, known: _Known, limits: _Known
+) -> set[Members]:
+    """Residuals without which the fold would have been settled, those that cost most first."""
+    whole = work.residuals.query.everything
+    parts = [p for p in work.statements if p.members in known and p.members != whole]
+    found = set[Members]()
+    for part in sorted(parts, key=evaluator.expected_cost, reverse=True):
+        rest = {m: value for m, value in known.items() if m not in found | {part.members}}
+        least, most = work.between(rest, limits)
+        if folding.settled(work.values(least), work.values(most)) is not None:
+            found.add(part.members)
+    return found
 
 
 def _limited(evaluator: Evaluator, chosen: list[Residual]) -> list[Residual]:

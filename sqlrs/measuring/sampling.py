@@ -177,13 +177,13 @@ class SampledTables:
         return wished.setdefault(what, self._release) is not self._release
 
     def groups(
-        self, snapshot: Snapshot, leaders: Leaders, dialect: str, saved: float
+        self, snapshot: Snapshot, leaders: Leaders, dialect: str, cost: float
     ) -> KeptGroups | None:
         """The groups of whole tables that lead; None where they were not looked for.
 
-        ``saved``: what they are expected to save this time. They are looked for once earlier
-        releases have spent as much without them as that costs, so that all releases together never
-        cost more than twice what they would if it had been known how many there are.
+        ``cost``: what is expected to be spent without them this time. They are looked for once
+        earlier releases have spent as much as that costs, so that all releases together never cost
+        more than twice what they would if it had been known how many there are.
         """
         known, what = self._sampled.groups, kept_as(leaders)
         if what in known or snapshot is not self._snapshot:
@@ -191,7 +191,7 @@ class SampledTables:
         spent = self._sampled.spent
         if len(known) >= _MOST_GROUPS or (what not in spent and len(spent) >= _MOST_FORMS):
             return None
-        before = spent.setdefault(what, _Spent(self._release)).add(self._release, saved)
+        before = spent.setdefault(what, _Spent(self._release)).add(self._release, cost)
         if before is None or before < _PATIENCE * leaders.core.cost:
             return None
         statement = groups_statement(leaders, StatementBuilder(dialect_named(dialect)))
@@ -199,8 +199,13 @@ class SampledTables:
             return None
         rows = integer_rows(snapshot.rows(statement))
         least = rows[-1][-1] if len(rows) >= leaders.most else 0
-        known[what] = KeptGroups(tuple(tuple(row[:-1]) for row in rows), least)
+        keys, counts = tuple(tuple(row[:-1]) for row in rows), tuple(row[-1] for row in rows)
+        known[what] = KeptGroups(keys, counts, least)
         return known[what]
+
+    def known_groups(self, snapshot: Snapshot, leaders: Leaders) -> KeptGroups | None:
+        """The same, if they were looked for already."""
+        return self._sampled.groups.get(kept_as(leaders)) if snapshot is self._snapshot else None
 
     def values(self, snapshot: Snapshot) -> Mapping[Hashable, int]:
         """The values of residuals of whole tables that are known of these rows."""
