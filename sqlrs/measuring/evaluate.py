@@ -30,6 +30,7 @@ from sqlrs.planning.plan import (
     table_names,
 )
 from sqlrs.planning.problem import Problem
+from sqlrs.planning.rolling_up import RolledUp, rolled_up
 from sqlrs.planning.sharing import that_share, with_shared_steps
 from sqlrs.planning.table_statistics import Statistics
 from sqlrs.planning.total_lookups import Inclusion, without_total_lookups
@@ -37,6 +38,7 @@ from sqlrs.query import Query, Variable
 from sqlrs.records import dataclass
 from sqlrs.residuals.residual import Members, Residual, Residuals
 from sqlrs.sql.leading_groups import NOT_ENOUGH
+from sqlrs.sql.rolled_up import rolled_up_statement
 from sqlrs.sql.together import MOST_COST, Stepped, batches, together
 from sqlrs.sql.write import statement_of
 from sqlrs.trees.kept import Kept
@@ -135,6 +137,10 @@ class Evaluator:
             ((one, self._plan(one)) for one in residuals),
             key=lambda one: isinstance(one[1], Stepped),
         )
+        rolled = list(self._of_one_join(planned))
+        yield from rolled
+        taken = {residual.members for one in rolled for residual in one.residuals}
+        planned = [one for one in planned if one[0].members not in taken]
         own = (residual for residual, _ in planned)
         for batch in batches(plan for _, plan in planned):
             several = 1
@@ -195,6 +201,28 @@ class Evaluator:
         if not unknown:
             found["for good"] = found["now"]
         return found["now"]
+
+    def together_with(self, one: Residual, among: Sequence[Residual]) -> Batch | None:
+        """One residual and those of its join, of queries too; None where there are no others."""
+        if not any(residual is one for residual in among):
+            return None
+        joins = self._of_one_join([(residual, self._plan(residual)) for residual in among])
+        return next((b for b in joins if any(residual is one for residual in b.residuals)), None)
+
+    def _of_one_join(self, planned: Sequence[tuple[Residual, ResidualPlan]]) -> Iterator[Batch]:
+        """Residuals of one join, read from its groups by one statement."""
+        if self.how == "auto" and dialect_named(self.dialect).regroups:
+            of = {id(plan): residual for residual, plan in planned}
+            plans = tuple(plan for _, plan in planned)
+            for several in self.once(plans, lambda: rolled_up(plans), "of one join"):
+                own = tuple(of[id(plan)] for plan in several.plans)
+                yield Batch(own, partial(self._values_of_one_join, several))
+
+    def _values_of_one_join(self, several: RolledUp) -> list[int]:
+        statement = self.once(
+            several.plans, lambda: rolled_up_statement(several, self.dialect), "rolled up"
+        )
+        return integers(self.snapshot.rows(statement))
 
     def _values(self, batch: ResidualPlan | list[Stepped]) -> list[int]:
         if isinstance(batch, list):

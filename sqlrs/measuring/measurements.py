@@ -114,7 +114,28 @@ class Measurements:
                         if largest is not None:
                             self.beside.learn(residuals, part.members, largest)
                         return totals
+            if not domains and (count := self._beside_count(residuals, evaluator)) is not None:
+                return {(): count}
             return groups.totals(whole, evaluator)
+
+    def _beside_count(self, own: Residuals, evaluator: Evaluator) -> int | None:
+        """A count with all of the same join that is about to be wanted, as it was last time."""
+        everything = own.query.everything
+        if (read := self.beside.read(own, everything)) is not None or self.plan != "auto":
+            return read
+        wanted = {
+            id(part): (part, residuals)
+            for _, residuals, domains in self.expected
+            for members in {residuals.query.everything, *evaluator.kept_choices(residuals).members}
+            for part in [residuals.of(members)]
+            if not domains and self.beside.read(residuals, part.members) is None
+        }
+        batch = evaluator.together_with(own.of(everything), [part for part, _ in wanted.values()])
+        if batch is None:
+            return None
+        for part, value in zip(batch.residuals, batch.run(), strict=True):
+            self.beside.learn(wanted[id(part)][1], part.members, value)
+        return self.beside.read(own, everything)
 
     def read_ahead(self, wanted: Iterable[tuple[Signed, Residuals, Sequence[KeyDomain]]]) -> None:
         """Read the totals that one statement has for several queries; ``totals`` has them then.
