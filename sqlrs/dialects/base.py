@@ -78,6 +78,8 @@ class Dialect:
     """Up to so many rows read and joined a plan with more steps gains nothing; None: as usual."""
     sums_words: ClassVar[bool] = False
     """Whether it sums numbers of 128 bits about as quickly as small ones, and has their bits."""
+    regroups: ClassVar[bool] = False
+    """Whether to keep the groups of a join and to group them once more takes less than the join."""
     most_chained: ClassVar[int] = 0
     """Up to so many residuals are evaluated in one statement in which one leads to the next."""
     joins_by_exchange: ClassVar[bool] = False

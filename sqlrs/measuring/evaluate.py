@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property, partial
 from itertools import islice
@@ -18,7 +18,8 @@ from sqlrs.planning.chained import chained
 from sqlrs.planning.choose import choose
 from sqlrs.planning.external_plans import DEFAULT_SOLVER_SECONDS, Solved
 from sqlrs.planning.key_joins import joins_two_by_several
-from sqlrs.planning.leading import leaders_of_whole_tables
+from sqlrs.planning.leading import Leaders, leaders_of_whole_tables
+from sqlrs.planning.limits import frequency_of, limit, of_whole_tables
 from sqlrs.planning.plan import (
     ByKeptGroups,
     Factorised,
@@ -29,13 +30,15 @@ from sqlrs.planning.plan import (
     table_names,
 )
 from sqlrs.planning.problem import Problem
+from sqlrs.planning.rolling_up import RolledUp, as_joined, rolled_up
 from sqlrs.planning.sharing import that_share, with_shared_steps
-from sqlrs.planning.table_statistics import Statistics
+from sqlrs.planning.table_statistics import Columns, Statistics
 from sqlrs.planning.total_lookups import Inclusion, without_total_lookups
 from sqlrs.query import Query, Variable
 from sqlrs.records import dataclass
 from sqlrs.residuals.residual import Members, Residual, Residuals
 from sqlrs.sql.leading_groups import NOT_ENOUGH
+from sqlrs.sql.rolled_up import rolled_up_statement
 from sqlrs.sql.together import MOST_COST, Stepped, batches, together
 from sqlrs.sql.write import statement_of
 from sqlrs.trees.kept import Kept
@@ -66,6 +69,25 @@ class Evaluation:
         if residual.members == self.residual.members:
             return self
         return replace(self, residual=residual, seconds=0.0)
+
+
+@dataclass(repr=False)
+class Enough:
+    """The residuals that were enough, the limits then, and how often these were met. Private."""
+
+    members: set[Members] = field(default_factory=set)
+    limits: Mapping[Members, int] = field(default_factory=dict)
+    times: int = 0
+
+    def begin(self, limits: Mapping[Members, int]) -> None:
+        """By better limits others may be enough."""
+        if self.limits != limits:
+            self.members.clear()
+            self.times = 0
+        self.times += 1
+
+    def __repr__(self) -> str:
+        return "Enough(private)"
 
 
 @dataclass(frozen=True)
@@ -115,6 +137,10 @@ class Evaluator:
             ((one, self._plan(one)) for one in residuals),
             key=lambda one: isinstance(one[1], Stepped),
         )
+        rolled = list(self._of_one_join(planned))
+        yield from rolled
+        taken = {residual.members for one in rolled for residual in one.residuals}
+        planned = [one for one in planned if one[0].members not in taken]
         own = (residual for residual, _ in planned)
         for batch in batches(plan for _, plan in planned):
             several = 1
@@ -176,6 +202,29 @@ class Evaluator:
             found["for good"] = found["now"]
         return found["now"]
 
+    def together_with(self, one: Residual, among: Sequence[Residual]) -> Batch | None:
+        """One residual and those of its join, of queries too; None where there are no others."""
+        if not any(residual is one for residual in among):
+            return None
+        joins = self._of_one_join([(residual, self._plan(residual)) for residual in among])
+        return next((b for b in joins if any(residual is one for residual in b.residuals)), None)
+
+    def _of_one_join(self, planned: Sequence[tuple[Residual, ResidualPlan]]) -> Iterator[Batch]:
+        """Residuals that are read from the groups of others, by one statement."""
+        if self.how == "auto" and dialect_named(self.dialect).regroups:
+            plans = tuple(plan for _, plan in planned)
+            of = {id(as_joined(plan)): residual for residual, plan in planned}
+            made = partial(rolled_up, plans, self.statistics)
+            for several in self.once(plans, made, "of one join"):
+                own = tuple(of[id(plan)] for plan in several.plans)
+                yield Batch(own, partial(self._values_of_one_join, several))
+
+    def _values_of_one_join(self, several: RolledUp) -> list[int]:
+        statement = self.once(
+            several.plans, lambda: rolled_up_statement(several, self.dialect), "rolled up"
+        )
+        return integers(self.snapshot.rows(statement))
+
     def _values(self, batch: ResidualPlan | list[Stepped]) -> list[int]:
         if isinstance(batch, list):
             statement = self.once(tuple(batch), lambda: together(batch, self.dialect), "together")
@@ -224,31 +273,71 @@ class Evaluator:
         fixed, statistics = rows_for_good(self.snapshot), self.statistics
         if fixed is None or statistics is None or self.how != "auto" or _is_particular(plan):
             return plan
-        tried: list[ResidualPlan] = self.kept.of((fixed, plan), list, detail="tried")
-        if tried:
+        if tried := self._tried(plan):
             return tried[-1]
-        residual = plan.residual
-        leaders = self.kept.of(
-            (fixed, residual),
-            lambda: leaders_of_whole_tables(
-                Problem.of(residual), statistics, table_names(residual)
-            ),
-            detail="leaders",
-        )
+        leaders = self._leaders(plan.residual, statistics)
         if leaders is None:
             return plan
-        saved = _expected_cost(plan, statistics) - leaders.exact.cost
-        if isinstance(plan, Stepped) and saved <= 0:
+        # Of a join in the engine's own order a limit, or few of the groups, can save nearly all.
+        saved = _expected_cost(plan, statistics)
+        if isinstance(plan, Stepped):
+            saved -= leaders.exact.cost
+        if saved <= 0:
             return plan
-        groups = self.sampled.groups(self.snapshot, leaders, self.dialect, max(saved, 0.0))
+        groups = self.sampled.groups(self.snapshot, leaders, self.dialect, saved)
         if groups is None:
             return plan
         tried.append(ByKeptGroups.of(plan, leaders, groups, statistics) or plan)
         return tried[-1]
 
-    def kept_choices(self, residuals: Residuals) -> set[Members]:
+    def _tried(self, plan: ResidualPlan) -> list[ResidualPlan]:
+        """What was run in place of a plan, by the groups that lead; the last one is the best."""
+        return self.once((plan,), list[ResidualPlan], "tried")
+
+    def _leaders(self, residual: Residual, statistics: Statistics) -> Leaders | None:
+        return self.once(
+            (residual,),
+            lambda: leaders_of_whole_tables(
+                Problem.of(residual), statistics, table_names(residual)
+            ),
+            "leaders",
+        )
+
+    def limits(self, residuals: Sequence[Residual]) -> dict[Members, int]:
+        """What no value exceeds, by the statistics; nothing where none are read."""
+        statistics = self.statistics
+        if statistics is None:
+            return {}
+        known = self.sampled.known_so_far(self.snapshot)
+        limits = self.once(tuple(residuals), dict[object, dict[Members, int]], "limits")
+        if known not in limits:
+            limits.clear()
+            frequencies = dict(self.sampled.frequencies(self.snapshot))
+            now = replace(statistics, frequencies=frequencies)
+            limits[known] = {r.members: self._limit(self.reduced(r), now) for r in residuals}
+        return limits[known]
+
+    def known_as(self, residual: Residual) -> tuple[Columns | None, Hashable]:
+        """What a value that is one of whole tables is kept under: a frequency's, or another's."""
+        made = partial(_known_as, residual)
+        return self.once((residual,), made, "known as")
+
+    def _limit(self, residual: Residual, statistics: Statistics) -> int:
+        most = limit(residual, statistics)
+        if residual.external or residual.output is not None or self.how != "auto":
+            return most
+        leaders = self._leaders(residual, statistics)
+        groups = leaders and self.sampled.known_groups(self.snapshot, leaders)
+        return most if groups is None else min(most, groups.most)
+
+    def expected_cost(self, residual: Residual) -> float:
+        """What the planner expects of the statement of a residual."""
+        statistics = self.statistics
+        return 0.0 if statistics is None else _expected_cost(self._plan(residual), statistics)
+
+    def kept_choices(self, residuals: Residuals) -> Enough:
         """The residuals that were enough last time, where the rows are the same; may be changed."""
-        return self.once((residuals,), set[Members], "enough")
+        return self.once((residuals,), Enough, "enough")
 
     def once(self, about: tuple[object, ...], make: Callable[[], Made], what: Hashable) -> Made:
         """What is made once for the same rows, if they are known to be the same."""
@@ -262,8 +351,10 @@ class Evaluator:
             return self._value(plan.otherwise)
         if isinstance(plan, ByKeptGroups) and value < plan.groups.least:
             # They will not be enough on these rows again.
-            self.once((plan.otherwise,), list[ResidualPlan], "tried").append(plan.otherwise)
+            self._tried(plan.otherwise).append(plan.otherwise)
             return self._value(plan.otherwise)
+        if isinstance(plan, ByKeptGroups):
+            self._shorten(plan, value)
         if (
             isinstance(plan, Factorised)
             and plan.residual.output is None
@@ -278,6 +369,18 @@ class Evaluator:
             if _FEW_RESULTS * value <= rows:
                 self._has_few_results(plan).add(True)
         return value
+
+    def _shorten(self, plan: ByKeptGroups, value: int) -> None:
+        """Of groups that were enough keep those that were needed: they are again on these rows."""
+        statistics, tried = self.statistics, self._tried(plan.otherwise)
+        whole = self.sampled.known_groups(self.snapshot, plan.leaders)
+        if statistics is None or plan.groups is not whole:
+            return
+        fewer = whole.that_may_reach(value)
+        if fewer is not whole:
+            tried.append(ByKeptGroups.of(plan.otherwise, plan.leaders, fewer, statistics) or plan)
+        elif plan.leaders.exact.cost >= _expected_cost(plan.otherwise, statistics):
+            tried.append(plan.otherwise)
 
     def _value(self, plan: ResidualPlan) -> int:
         if isinstance(plan, Solved):
@@ -294,6 +397,10 @@ def _is_particular(plan: ResidualPlan) -> bool:
     """Whether a residual has more to it than rows that are joined, compared and counted."""
     residual = plan.residual
     return bool(residual.external or residual.generals or residual.output is not None)
+
+
+def _known_as(residual: Residual) -> tuple[Columns | None, Hashable]:
+    return frequency_of(residual), of_whole_tables(residual)
 
 
 def _expected_cost(plan: ResidualPlan, statistics: Statistics) -> float:

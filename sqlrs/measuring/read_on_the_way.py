@@ -35,6 +35,11 @@ class ReadOnTheWay:
         """Keep a value that was read on the way to something else, on the same snapshot."""
         self._read.append((residuals, members, value))
 
+    def read(self, residuals: Residuals, members: Members) -> int | None:
+        """A value that was read on the way, None where it was not."""
+        own = (value for one, m, value in self._read if one is residuals and m == members)
+        return next(own, None)
+
     def known(self, work: Work, snapshot: Snapshot, kept: Kept) -> dict[Members, int]:
         """The values that are there already, or are read now together with those of a sum."""
         own = work.residuals

@@ -199,8 +199,20 @@ class SampledTables:
             return None
         rows = integer_rows(snapshot.rows(statement))
         least = rows[-1][-1] if len(rows) >= leaders.most else 0
-        known[what] = KeptGroups(tuple(tuple(row[:-1]) for row in rows), least)
+        keys, counts = tuple(tuple(row[:-1]) for row in rows), tuple(row[-1] for row in rows)
+        known[what] = KeptGroups(keys, counts, least)
         return known[what]
+
+    def known_so_far(self, snapshot: Snapshot) -> tuple[int, ...]:
+        """How much is known of the rows of a snapshot: what follows from it stays the same."""
+        if snapshot is not self._snapshot:
+            return ()
+        known = self._sampled
+        return len(known.frequencies), len(known.groups), len(known.inclusions)
+
+    def known_groups(self, snapshot: Snapshot, leaders: Leaders) -> KeptGroups | None:
+        """The same, if they were looked for already."""
+        return self._sampled.groups.get(kept_as(leaders)) if snapshot is self._snapshot else None
 
     def values(self, snapshot: Snapshot) -> Mapping[Hashable, int]:
         """The values of residuals of whole tables that are known of these rows."""

@@ -245,14 +245,27 @@ class InWords:
 class KeptGroups:
     """The groups of whole tables that lead, their keys in the order of their step. Private.
 
-    ``least``: what no other group exceeds.
+    ``counts``: how much each counts, the largest first. ``least``: what no other group exceeds.
     """
 
     keys: tuple[tuple[int, ...], ...]
+    counts: tuple[int, ...]
     least: int
 
     def __repr__(self) -> str:
         return "KeptGroups(private)"
+
+    @property
+    def most(self) -> int:
+        """What no group exceeds, whatever conditions leave of its rows."""
+        return max(self.counts, default=0)
+
+    def that_may_reach(self, value: int) -> KeptGroups:
+        """Those that can count so much; one of them at least."""
+        number = max(1, sum(count >= value for count in self.counts))
+        if number >= len(self.keys):
+            return self
+        return KeptGroups(self.keys[:number], self.counts[:number], self.counts[number])
 
 
 @dataclass(frozen=True)

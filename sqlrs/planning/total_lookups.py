@@ -73,7 +73,8 @@ def inclusions(
         residual.external
         or not _is_plain(atom)
         or not own.isdisjoint(_needed(residual) | keys)
-        or not any(key and key <= shared for key in atom.keys)
+        or not shared
+        or not _counts_once(residual, atom, shared)
     ):
         return
     never_null = query.never_null
@@ -97,6 +98,11 @@ def _is_plain(atom: Atom) -> bool:
         and len(atom.variables) == len(atom.terms)
         and all(atom.table.column(name).computed is None for name, _ in atom.terms)
     )
+
+
+def _counts_once(residual: Residual, atom: Atom, shared: frozenset[Variable]) -> bool:
+    """Whether it is all the same how many rows are found: one at most, or outputs are distinct."""
+    return residual.output is not None or any(key <= shared for key in atom.keys)
 
 
 def _needed(residual: Residual) -> frozenset[Variable]:

@@ -127,6 +127,29 @@ def test_what_a_lookup_is_needed_for() -> None:
     assert always.members == {0}
 
 
+BUY = table("buy", "person", "shop", nullable="shop")
+
+
+def test_of_distinct_outputs_it_is_enough_that_there_is_a_row(on_duckdb: Direct) -> None:
+    """Who bought something, twice too; of rows, or with the shop in the output, it is not."""
+    both = query(atom(PERSON, "p", "c"), atom(BUY, "p", "s"))
+    p, s = (next(v for v in both.variables(both.everything) if v.name == name) for name in "ps")
+    bought = Residuals(replace(both, distinct=frozenset({p}))).of(both.everything)
+    (found,) = inclusions(bought, 1)
+    assert found.other == BUY and found.columns == (("id", "person"),)
+    for wanted in (None, frozenset({p, s})):
+        assert not [*inclusions(Residuals(replace(both, distinct=wanted)).of(both.everything), 1)]
+    on_duckdb.fill(PERSON, [(1, 5), (2, None), (3, 5)])
+    for buys, missing in (
+        ([(1, 0), (1, 1), (2, None), (3, 0)], 0),
+        ([(1, 0), (1, 1), (3, 0)], 1),
+    ):
+        on_duckdb.fill(BUY, buys)
+        assert on_duckdb.scalar(unmatched(found)) == missing
+        alone = replace(bought, members=frozenset({0}))
+        assert plain_value(alone, on_duckdb) == plain_value(bought, on_duckdb) + missing
+
+
 @settings(max_examples=examples(60))
 @given(case=cases(), most=st.sampled_from([1, 2, 10**6]), data=st.data())
 def test_groups_of_whole_tables_are_enough_or_say_so(
@@ -148,7 +171,9 @@ def test_groups_of_whole_tables_are_enough_or_say_so(
     if not rows:
         assert expected == 0
         return
-    groups = KeptGroups(tuple(row[:-1] for row in rows), rows[-1][-1] if len(rows) >= most else 0)
+    keys, counts = tuple(row[:-1] for row in rows), tuple(row[-1] for row in rows)
+    groups = KeptGroups(keys, counts, counts[-1] if len(rows) >= most else 0)
+    assert expected <= groups.most
     telling = data.draw(st.sets(st.sampled_from(sorted(residual.boundary)), min_size=1))
     for how in ("plain", "factorised"):
         otherwise = choose(residual, case.statistics, how=how)
