@@ -78,6 +78,8 @@ class Dialect:
     """Up to so many rows read and joined a plan with more steps gains nothing; None: as usual."""
     sums_words: ClassVar[bool] = False
     """Whether it sums numbers of 128 bits about as quickly as small ones, and has their bits."""
+    keeps_texts_private: ClassVar[bool] = False
+    """Whether nobody writes the text of a statement to a log: values of rows may stand in it."""
     most_chained: ClassVar[int] = 0
     """Up to so many residuals are evaluated in one statement in which one leads to the next."""
     joins_by_exchange: ClassVar[bool] = False

@@ -224,6 +224,9 @@ class Evaluator:
         fixed, statistics = rows_for_good(self.snapshot), self.statistics
         if fixed is None or statistics is None or self.how != "auto" or _is_particular(plan):
             return plan
+        if not dialect_named(self.dialect).keeps_texts_private:
+            # The groups would stand in the statement.
+            return plan
         tried: list[ResidualPlan] = self.kept.of((fixed, plan), list, detail="tried")
         if tried:
             return tried[-1]
