@@ -72,6 +72,8 @@ class Dialect:
     holds_functions: ClassVar[bool] = False
     """Whether a private count can be installed in it as a function."""
 
+    hashes_large_tables: ClassVar[bool] = False
+    """Whether it would rather hash a large table than a few rows of a step, which it knows not."""
     whole_columns: ClassVar[float] = 10_000_000
     """Up to so many rows of a column are read for statistics; of a larger table a sample is."""
     quick_rows: ClassVar[float | None] = None
