@@ -27,6 +27,7 @@ class DuckDB(Dialect):
     runs_above = True
     sums_words = True
     regroups = True
+    keeps_texts_private = True
     keeps_settings = True
 
     def whole_number_type(self) -> exp.DataType:

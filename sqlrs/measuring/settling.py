@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from fractions import Fraction
 
@@ -10,7 +11,7 @@ from sqlrs.engines.base import rows_for_good
 from sqlrs.measuring.evaluate import Evaluator
 from sqlrs.measuring.work import Folding, Gauge, Work
 from sqlrs.planning.key_joins import has_condition
-from sqlrs.planning.limits import frequency_above, frequency_of
+from sqlrs.planning.limits import frequency_above, frequency_of, of_whole_tables
 from sqlrs.planning.table_statistics import Columns
 from sqlrs.residuals.residual import Members, Residual
 
@@ -19,6 +20,8 @@ Known = dict[Members, int]
 _SHARE = 8
 # A count that is asked so often with the same limits is worth to find out what it can do without.
 _ONCE_MORE = 2
+# Seconds of a value beside which another look at the sensitivity is nothing.
+_LONG = 0.05
 
 
 def read_before(work: Work, evaluator: Evaluator) -> Known:
@@ -43,9 +46,13 @@ def run(work: Work, evaluator: Evaluator, parts: Iterable[Residual], known: Know
     found = dict(known)
     for batch in evaluator.together([part for part in parts if part.members not in known]):
         work.hear(len(batch.residuals))
-        for part, value in zip(batch.residuals, batch.run(), strict=True):
+        begun = time.perf_counter()
+        values = batch.run()
+        seconds = (time.perf_counter() - begun) / len(values)
+        for part, value in zip(batch.residuals, values, strict=True):
             found[part.members] = value
             _learn(evaluator, evaluator.reduced(part), value)
+            work.seconds[part.members] = seconds
     return found
 
 
@@ -69,7 +76,10 @@ def until_settled(
     last_time.begin(limits)
     if enough := [part for part in work.statements if part.members in last_time.members]:
         # Most likely these are enough again, and one question less is asked for each round.
-        known = run(work, evaluator, enough, known)
+        if limited := _limited(evaluator, enough):
+            last_time.members -= {part.members for part in limited}
+            limits = evaluator.limits(work.statements)
+        known = run(work, evaluator, [part for part in enough if part not in limited], known)
     # The only value there is decides the fold; that is not worth two folds to find out.
     alone = len([part for part in work.statements if part.members != everything]) == 1
     while True:
@@ -92,6 +102,7 @@ def until_settled(
             if last_time.times == _ONCE_MORE and last_time.limits == limits:
                 last_time.members -= _left_out(work, evaluator, folding, known, limits)
             last_time.limits = limits
+            _note_needless(work, evaluator, folding, most)
             return most, settled
         limited = _limited(evaluator, chosen)
         chosen = [part for part in chosen if part not in limited]
@@ -117,6 +128,21 @@ def _left_out(
     return found
 
 
+def _note_needless(work: Work, evaluator: Evaluator, folding: Folding, values: Known) -> None:
+    """Tell which values took long that a limit from whole tables could have made needless.
+
+    No such limit is below the value itself.
+    """
+    for part in work.statements:
+        seconds = work.seconds.get(part.members, 0.0)
+        if seconds < _LONG or part.members == work.residuals.query.everything:
+            continue
+        if (whole := evaluator.whole(part)) is not None:
+            least = {**values, part.members: 0}
+            if folding.settled(work.values(least), work.values(values)) is not None:
+                evaluator.note(whole, seconds)
+
+
 def _limited(evaluator: Evaluator, chosen: list[Residual]) -> list[Residual]:
     """The residuals for which a frequency is read first, and kept for later queries.
 
@@ -136,7 +162,19 @@ def _limited(evaluator: Evaluator, chosen: list[Residual]) -> list[Residual]:
             found.append(part)
     if wanted:
         evaluator.sampled.read_frequencies(evaluator.snapshot, list(wanted.values()))
-    return found
+    return found + [part for part in chosen if part not in found and _whole_read(evaluator, part)]
+
+
+def _whole_read(evaluator: Evaluator, part: Residual) -> bool:
+    """Whether a limit from whole tables was read now: as much was spent without it."""
+    whole = evaluator.whole(part)
+    if whole is None or part.members == evaluator.query.everything:
+        return False
+    values = evaluator.sampled.values(evaluator.snapshot)
+    if of_whole_tables(whole) in values or frequency_of(whole) or not evaluator.pays(whole):
+        return False
+    _learn(evaluator, whole, evaluator(whole).value)
+    return True
 
 
 def _is_cheap(residual: Residual, table: Table, names: frozenset[str]) -> bool:

@@ -63,6 +63,7 @@ class Work:
         self.wanted = tuple(wanted)
         self.progress = progress
         self.heard = 0
+        self.seconds: dict[Members, float] = {}
         self.factors = factors or {}
         parts, self.same = _classes(residuals, self.wanted)
         everything = residuals.of(residuals.query.everything)
