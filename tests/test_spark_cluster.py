@@ -174,7 +174,7 @@ def test_the_server_of_spark_connect_is_killed(edges: Path, tmp_path: Path) -> N
             assert child.stdout is not None
             assert "answer" not in child.stdout.read()
     assert owner.budget(dataset="data").spent == Decimal("0.5")
-    assert [line.outcome for line in owner.history()] == ["failed"]
+    assert [line.outcome for line in owner.history()] == ["database_failed"]
 
 
 def test_spark_connect(edges: Path, expected: str, tmp_path: Path) -> None:
