@@ -2,7 +2,8 @@
 
 Of a step PostgreSQL knows no values and expects long chains in a hash table of it, so that it would
 rather hash all rows of a large table, and write that to disk, than a few hundred rows of a step. A
-condition that is a value of its own is no join: the step's values are hashed once.
+condition that is a value of its own is no join: the step's values are hashed once, if they are
+expected to be few.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ from sqlrs.trees.predicates import Places
 
 
 def is_few(one: Input) -> bool:
-    """Whether an input has the rows of what an earlier step picked."""
+    """Whether an input has the rows of a limited number of groups, and PostgreSQL knows that."""
     if isinstance(one, Grouping):
-        return any(isinstance(leaf, Picked) for leaf in one.join.leaves)
-    return isinstance(one, Picked)
+        return any(isinstance(leaf, Picked) and leaf.limited for leaf in one.join.leaves)
+    return isinstance(one, Picked) and one.limited
 
 
 def among(own: Places, name: str, columns: Mapping[Variable, str]) -> Iterable[exp.Expression]:

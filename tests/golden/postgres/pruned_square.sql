@@ -68,14 +68,6 @@ WITH bound_a_src AS MATERIALIZED (
   FROM seeds_a_src
   JOIN public.edge AS a
     ON seeds_a_src.a_src = a.src
-  WHERE
-    (
-      a.src IN (
-        SELECT
-          seeds_a_src.a_src
-        FROM seeds_a_src
-      )
-    ) IS TRUE
 ), best_seed AS MATERIALIZED (
   SELECT
     COALESCE(MAX(per_boundary_value.results), 0) AS results
@@ -85,14 +77,6 @@ WITH bound_a_src AS MATERIALIZED (
     FROM seeds_a_src_a_per_a_dst_a_src
     JOIN public.edge AS b
       ON seeds_a_src_a_per_a_dst_a_src.a_dst = b.src
-    WHERE
-      (
-        b.src IN (
-          SELECT
-            seeds_a_src_a_per_a_dst_a_src.a_dst
-          FROM seeds_a_src_a_per_a_dst_a_src
-        )
-      ) IS TRUE
     GROUP BY
       seeds_a_src_a_per_a_dst_a_src.a_src,
       b.dst
@@ -123,14 +107,6 @@ WITH bound_a_src AS MATERIALIZED (
   FROM survivors_a_src
   JOIN public.edge AS a
     ON survivors_a_src.a_src = a.src
-  WHERE
-    (
-      a.src IN (
-        SELECT
-          survivors_a_src.a_src
-        FROM survivors_a_src
-      )
-    ) IS TRUE
 ), survivors_b_dst_b_per_a_dst_b_dst AS MATERIALIZED (
   SELECT
     b.src AS a_dst,
@@ -138,14 +114,6 @@ WITH bound_a_src AS MATERIALIZED (
   FROM survivors_b_dst
   JOIN public.edge AS b
     ON survivors_b_dst.b_dst = b.dst
-  WHERE
-    (
-      b.dst IN (
-        SELECT
-          survivors_b_dst.b_dst
-        FROM survivors_b_dst
-      )
-    ) IS TRUE
 ), best_survivor AS MATERIALIZED (
   SELECT
     COALESCE(MAX(per_boundary_value.results), 0) AS results
@@ -225,14 +193,6 @@ WITH b_c_per_a_dst AS MATERIALIZED (
   FROM seeds_a_src
   JOIN public.edge AS a
     ON seeds_a_src.a_src = a.src
-  WHERE
-    (
-      a.src IN (
-        SELECT
-          seeds_a_src.a_src
-        FROM seeds_a_src
-      )
-    ) IS TRUE
 ), seeds_a_src_a_b_per_a_src_b_dst AS MATERIALIZED (
   SELECT
     seeds_a_src_a_per_a_dst_a_src.a_src AS a_src,
@@ -241,14 +201,6 @@ WITH b_c_per_a_dst AS MATERIALIZED (
   FROM seeds_a_src_a_per_a_dst_a_src
   JOIN public.edge AS b
     ON seeds_a_src_a_per_a_dst_a_src.a_dst = b.src
-  WHERE
-    (
-      b.src IN (
-        SELECT
-          seeds_a_src_a_per_a_dst_a_src.a_dst
-        FROM seeds_a_src_a_per_a_dst_a_src
-      )
-    ) IS TRUE
   GROUP BY
     seeds_a_src_a_per_a_dst_a_src.a_src,
     b.dst
@@ -261,14 +213,6 @@ WITH b_c_per_a_dst AS MATERIALIZED (
     FROM seeds_a_src_a_b_per_a_src_b_dst
     JOIN public.edge AS c
       ON seeds_a_src_a_b_per_a_src_b_dst.b_dst = c.src
-    WHERE
-      (
-        c.src IN (
-          SELECT
-            seeds_a_src_a_b_per_a_src_b_dst.b_dst
-          FROM seeds_a_src_a_b_per_a_src_b_dst
-        )
-      ) IS TRUE
     GROUP BY
       seeds_a_src_a_b_per_a_src_b_dst.a_src,
       c.dst
@@ -299,14 +243,6 @@ WITH b_c_per_a_dst AS MATERIALIZED (
   FROM survivors_a_src
   JOIN public.edge AS a
     ON survivors_a_src.a_src = a.src
-  WHERE
-    (
-      a.src IN (
-        SELECT
-          survivors_a_src.a_src
-        FROM survivors_a_src
-      )
-    ) IS TRUE
 ), survivors_a_src_a_b_per_a_src_b_dst AS MATERIALIZED (
   SELECT
     survivors_a_src_a_per_a_dst_a_src.a_src AS a_src,
@@ -315,14 +251,6 @@ WITH b_c_per_a_dst AS MATERIALIZED (
   FROM survivors_a_src_a_per_a_dst_a_src
   JOIN public.edge AS b
     ON survivors_a_src_a_per_a_dst_a_src.a_dst = b.src
-  WHERE
-    (
-      b.src IN (
-        SELECT
-          survivors_a_src_a_per_a_dst_a_src.a_dst
-        FROM survivors_a_src_a_per_a_dst_a_src
-      )
-    ) IS TRUE
   GROUP BY
     survivors_a_src_a_per_a_dst_a_src.a_src,
     b.dst
@@ -333,14 +261,6 @@ WITH b_c_per_a_dst AS MATERIALIZED (
   FROM survivors_c_dst
   JOIN public.edge AS c
     ON survivors_c_dst.c_dst = c.dst
-  WHERE
-    (
-      c.dst IN (
-        SELECT
-          survivors_c_dst.c_dst
-        FROM survivors_c_dst
-      )
-    ) IS TRUE
 ), best_survivor AS MATERIALIZED (
   SELECT
     COALESCE(MAX(per_boundary_value.results), 0) AS results

@@ -94,13 +94,6 @@ WITH edge2_edge3_per_b AS MATERIALIZED (
     ON seeds_a.a = edge1.src
   WHERE
     edge1.src <> edge1.dst
-    AND (
-      edge1.src IN (
-        SELECT
-          seeds_a.a
-        FROM seeds_a
-      )
-    ) IS TRUE
 ), seeds_a_edge1_edge2_per_a_c AS MATERIALIZED (
   SELECT
     seeds_a_edge1_per_a_b.a AS a,
@@ -110,15 +103,7 @@ WITH edge2_edge3_per_b AS MATERIALIZED (
   JOIN edge AS edge2
     ON seeds_a_edge1_per_a_b.b = edge2.src
   WHERE
-    edge2.src <> edge2.dst
-    AND (
-      edge2.src IN (
-        SELECT
-          seeds_a_edge1_per_a_b.b
-        FROM seeds_a_edge1_per_a_b
-      )
-    ) IS TRUE
-    AND seeds_a_edge1_per_a_b.a <> edge2.dst
+    edge2.src <> edge2.dst AND seeds_a_edge1_per_a_b.a <> edge2.dst
   GROUP BY
     seeds_a_edge1_per_a_b.a,
     edge2.dst
@@ -142,13 +127,6 @@ WITH edge2_edge3_per_b AS MATERIALIZED (
     ON seeds_a.a = edge2.dst
   WHERE
     edge2.dst <> edge2.src
-    AND (
-      edge2.dst IN (
-        SELECT
-          seeds_a.a
-        FROM seeds_a
-      )
-    ) IS TRUE
 ), corrected_a_d AS MATERIALIZED (
   SELECT
     seeds_a_edge1_edge2_per_a_c.a AS a,
@@ -158,15 +136,7 @@ WITH edge2_edge3_per_b AS MATERIALIZED (
   JOIN edge AS edge3
     ON seeds_a_edge1_edge2_per_a_c.c = edge3.src
   WHERE
-    edge3.src <> edge3.dst
-    AND (
-      edge3.src IN (
-        SELECT
-          seeds_a_edge1_edge2_per_a_c.c
-        FROM seeds_a_edge1_edge2_per_a_c
-      )
-    ) IS TRUE
-    AND seeds_a_edge1_edge2_per_a_c.a <> edge3.dst
+    edge3.src <> edge3.dst AND seeds_a_edge1_edge2_per_a_c.a <> edge3.dst
   GROUP BY
     seeds_a_edge1_edge2_per_a_c.a,
     edge3.dst
@@ -188,21 +158,6 @@ WITH edge2_edge3_per_b AS MATERIALIZED (
   FROM seeds_a_edge2_per_a_d
   JOIN edge AS edge1
     ON seeds_a_edge2_per_a_d.a = edge1.src AND seeds_a_edge2_per_a_d.d = edge1.dst
-  WHERE
-    (
-      edge1.src IN (
-        SELECT
-          seeds_a_edge2_per_a_d.a
-        FROM seeds_a_edge2_per_a_d
-      )
-    ) IS TRUE
-    AND (
-      edge1.dst IN (
-        SELECT
-          seeds_a_edge2_per_a_d.d
-        FROM seeds_a_edge2_per_a_d
-      )
-    ) IS TRUE
 ), best_seed AS MATERIALIZED (
   SELECT
     COALESCE(MAX(per_boundary_value.results), 0) AS results
@@ -242,13 +197,6 @@ WITH edge2_edge3_per_b AS MATERIALIZED (
     ON survivors_a.a = edge1.src
   WHERE
     edge1.src <> edge1.dst
-    AND (
-      edge1.src IN (
-        SELECT
-          survivors_a.a
-        FROM survivors_a
-      )
-    ) IS TRUE
 ), survivors_a_edge1_edge2_per_a_c AS MATERIALIZED (
   SELECT
     survivors_a_edge1_per_a_b.a AS a,
@@ -258,15 +206,7 @@ WITH edge2_edge3_per_b AS MATERIALIZED (
   JOIN edge AS edge2
     ON survivors_a_edge1_per_a_b.b = edge2.src
   WHERE
-    edge2.src <> edge2.dst
-    AND (
-      edge2.src IN (
-        SELECT
-          survivors_a_edge1_per_a_b.b
-        FROM survivors_a_edge1_per_a_b
-      )
-    ) IS TRUE
-    AND survivors_a_edge1_per_a_b.a <> edge2.dst
+    edge2.src <> edge2.dst AND survivors_a_edge1_per_a_b.a <> edge2.dst
   GROUP BY
     survivors_a_edge1_per_a_b.a,
     edge2.dst
@@ -279,13 +219,6 @@ WITH edge2_edge3_per_b AS MATERIALIZED (
     ON survivors_d.d = edge3.dst
   WHERE
     edge3.src <> edge3.dst
-    AND (
-      edge3.dst IN (
-        SELECT
-          survivors_d.d
-        FROM survivors_d
-      )
-    ) IS TRUE
 ), edge1_survivors_a_survivors_d_per_a_d AS MATERIALIZED (
   SELECT
     joined.a AS a,
@@ -298,21 +231,7 @@ WITH edge2_edge3_per_b AS MATERIALIZED (
     JOIN survivors_a
       ON edge1.src = survivors_a.a
     WHERE
-      (
-        edge1.src IN (
-          SELECT
-            survivors_a.a
-          FROM survivors_a
-        )
-      ) IS TRUE
-      AND (
-        edge1.dst IN (
-          SELECT
-            survivors_d.d
-          FROM survivors_d
-        )
-      ) IS TRUE
-      AND edge1.src <> edge1.dst
+      edge1.src <> edge1.dst
     OFFSET 0
   ) AS joined
   JOIN survivors_d
@@ -332,21 +251,6 @@ WITH edge2_edge3_per_b AS MATERIALIZED (
   JOIN edge AS edge2
     ON survivors_d_edge3_per_c_d.c = edge2.dst
     AND survivors_d_edge3_per_c_d.d = edge2.src
-  WHERE
-    (
-      edge2.dst IN (
-        SELECT
-          survivors_d_edge3_per_c_d.c
-        FROM survivors_d_edge3_per_c_d
-      )
-    ) IS TRUE
-    AND (
-      edge2.src IN (
-        SELECT
-          survivors_d_edge3_per_c_d.d
-        FROM survivors_d_edge3_per_c_d
-      )
-    ) IS TRUE
   GROUP BY
     survivors_d_edge3_per_c_d.d
 ), survivors_a_edge2_per_a_d AS MATERIALIZED (
@@ -358,13 +262,6 @@ WITH edge2_edge3_per_b AS MATERIALIZED (
     ON survivors_a.a = edge2.dst
   WHERE
     edge2.dst <> edge2.src
-    AND (
-      edge2.dst IN (
-        SELECT
-          survivors_a.a
-        FROM survivors_a
-      )
-    ) IS TRUE
 ), corrected_a_d_2 AS MATERIALIZED (
   SELECT
     survivors_a_edge1_edge2_per_a_c.a AS a,

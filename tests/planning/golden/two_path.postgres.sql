@@ -58,13 +58,6 @@ WITH bound_a AS MATERIALIZED (
     ON seeds_a.a = edge1.src
   WHERE
     edge1.src <> edge1.dst
-    AND (
-      edge1.src IN (
-        SELECT
-          seeds_a.a
-        FROM seeds_a
-      )
-    ) IS TRUE
 ), best_seed AS MATERIALIZED (
   SELECT
     COALESCE(MAX(per_boundary_value.results), 0) AS results
@@ -75,15 +68,7 @@ WITH bound_a AS MATERIALIZED (
     JOIN edge AS edge2
       ON seeds_a_edge1_per_a_b.b = edge2.src
     WHERE
-      edge2.src <> edge2.dst
-      AND (
-        edge2.src IN (
-          SELECT
-            seeds_a_edge1_per_a_b.b
-          FROM seeds_a_edge1_per_a_b
-        )
-      ) IS TRUE
-      AND seeds_a_edge1_per_a_b.a <> edge2.dst
+      edge2.src <> edge2.dst AND seeds_a_edge1_per_a_b.a <> edge2.dst
     GROUP BY
       seeds_a_edge1_per_a_b.a,
       edge2.dst
@@ -116,13 +101,6 @@ WITH bound_a AS MATERIALIZED (
     ON survivors_a.a = edge1.src
   WHERE
     edge1.src <> edge1.dst
-    AND (
-      edge1.src IN (
-        SELECT
-          survivors_a.a
-        FROM survivors_a
-      )
-    ) IS TRUE
 ), survivors_c_edge2_per_b_c AS MATERIALIZED (
   SELECT
     edge2.src AS b,
@@ -132,13 +110,6 @@ WITH bound_a AS MATERIALIZED (
     ON survivors_c.c = edge2.dst
   WHERE
     edge2.src <> edge2.dst
-    AND (
-      edge2.dst IN (
-        SELECT
-          survivors_c.c
-        FROM survivors_c
-      )
-    ) IS TRUE
 ), best_survivor AS MATERIALIZED (
   SELECT
     COALESCE(MAX(per_boundary_value.results), 0) AS results
