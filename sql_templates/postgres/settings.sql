@@ -7,7 +7,8 @@
 --   enable_mergejoin             steps have no order and no statistics: what looks cheap to merge has to be sorted
 --   enable_memoize               a cache of nested loops is taken to hit where it never does (PostgreSQL 14 on)
 --   client_connection_check…     a statement ends when the program that asked for it was killed
---   work_mem                     room for the hash tables of joins and groups, and for steps that are read twice
+--   work_mem                     room for steps that are read twice
+--   hash_mem_multiplier          so many times that for each hash table of a join or of groups: two million of them
 SELECT
   set_config('search_path', %(search_path)s, true),
   set_config('row_security', 'off', true),
@@ -22,4 +23,5 @@ SELECT
     WHERE name = 'client_connection_check_interval'
   ),
   set_config('work_mem', greatest(pg_size_bytes(current_setting('work_mem')) / 1024, 131072)::text, true),
+  set_config('hash_mem_multiplier', greatest(current_setting('hash_mem_multiplier')::numeric, 4)::text, true),
   set_config('statement_timeout', coalesce(%(timeout)s, current_setting('statement_timeout')), true)

@@ -72,12 +72,16 @@ class Dialect:
     holds_functions: ClassVar[bool] = False
     """Whether a private count can be installed in it as a function."""
 
+    hashes_large_tables: ClassVar[bool] = False
+    """Whether it would rather hash a large table than a few rows of a step, which it knows not."""
     whole_columns: ClassVar[float] = 10_000_000
     """Up to so many rows of a column are read for statistics; of a larger table a sample is."""
     quick_rows: ClassVar[float | None] = None
     """Up to so many rows read and joined a plan with more steps gains nothing; None: as usual."""
     sums_words: ClassVar[bool] = False
     """Whether it sums numbers of 128 bits about as quickly as small ones, and has their bits."""
+    keeps_texts_private: ClassVar[bool] = False
+    """Whether nobody writes the text of a statement to a log: values of rows may stand in it."""
     most_chained: ClassVar[int] = 0
     """Up to so many residuals are evaluated in one statement in which one leads to the next."""
     joins_by_exchange: ClassVar[bool] = False

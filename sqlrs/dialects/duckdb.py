@@ -26,6 +26,7 @@ class DuckDB(Dialect):
     guesses_places = True
     runs_above = True
     sums_words = True
+    keeps_texts_private = True
     keeps_settings = True
 
     def whole_number_type(self) -> exp.DataType:

@@ -26,6 +26,7 @@ class Postgres(Dialect):
     read_by_clients = True
     holds_functions = True
     names_calls = True
+    hashes_large_tables = True
     whole_columns = 200_000
 
     def type_of(self, value: exp.Expr) -> exp.Expression:

@@ -17,6 +17,7 @@ from sqlrs.engines import versions
 from sqlrs.engines.base import LastCatalog, Row, one_integer
 from sqlrs.engines.given_session import refuse_postgres_language, refuse_temporary
 from sqlrs.engines.postgres_catalog import read_catalog, read_routines
+from sqlrs.engines.postgres_rows import SeenRows, TableName
 from sqlrs.engines.snapshots import OfSnapshots
 from sqlrs.errors import EngineFailed, Interrupted, SqlrsError, StatementFailed, UsageError
 from sqlrs.templates import template
@@ -32,7 +33,10 @@ _CANCEL_SECONDS = 5.0
 
 
 class PostgresSnapshot:
-    """One REPEATABLE READ, READ ONLY transaction."""
+    """One REPEATABLE READ, READ ONLY transaction.
+
+    ``learned`` is what earlier ones know of the rows, where the last one saw the same rows.
+    """
 
     def __init__(
         self, connection: Connection, timeout: float | None, read: Callable[[Run], Catalog]
@@ -41,6 +45,8 @@ class PostgresSnapshot:
         self._timeout = timeout
         self._read = read
         self.temporary: list[object] = []
+        self.learned: dict[str, object] | None = None
+        self.tables: set[TableName] = set()
         self._interrupted = threading.Event()
 
     def scalar(self, statement: exp.Expression) -> int:
@@ -49,7 +55,12 @@ class PostgresSnapshot:
 
     def rows(self, statement: exp.Expression) -> list[Row]:
         """Run a statement and fetch all its rows."""
+        self.tables.update((one.db, one.name) for one in statement.find_all(exp.Table) if one.db)
         return self.run(text_of(statement, "postgres"))
+
+    def scans_files(self, statement: exp.Expression) -> bool:
+        """No statement reads anything but tables."""
+        return False
 
     def run(self, sql: str, parameters: Mapping[str, object] | None = None) -> list[Row]:
         """Run a text and fetch all its rows."""
@@ -118,8 +129,15 @@ class PostgresEngine(OfSnapshots[PostgresSnapshot]):
     dialect = "postgres"
     keeps_schema = False
 
-    def __init__(self, lease: Lease, close: Callable[[], None], timeout: float | None) -> None:
+    def __init__(
+        self,
+        lease: Lease,
+        close: Callable[[], None],
+        timeout: float | None,
+        seen: SeenRows | None = None,
+    ) -> None:
         super().__init__()
+        self._seen = seen or SeenRows()
         self._lease = lease
         self._close = close
         self._timeout = timeout
@@ -129,8 +147,9 @@ class PostgresEngine(OfSnapshots[PostgresSnapshot]):
     @classmethod
     def of_url(cls, url: str, timeout: float | None = None) -> PostgresEngine:
         """An engine with connections of its own, as many as there are snapshots at a time."""
-        pool = _Pool(url)
-        return cls(pool.lease, pool.close, timeout)
+        seen = SeenRows()
+        pool = _Pool(url, seen)
+        return cls(pool.lease, pool.close, timeout, seen)
 
     @classmethod
     def of_connection(cls, connection: object, timeout: float | None = None) -> PostgresEngine:
@@ -180,7 +199,14 @@ class PostgresEngine(OfSnapshots[PostgresSnapshot]):
                 refuse_postgres_language(n for kind, n in session if kind == "setting")
                 snapshot.temporary = [n for kind, n in session if kind == "temporary"]
                 self._configure(snapshot.run)
+                seen, again = self._seen.seen(connection, snapshot.run)
+                # The first one keeps nothing: where rows change between answers, none pays for
+                # later ones.
+                snapshot.learned = seen.learned if seen is not None and again else None
                 yield snapshot
+                intact = connection.info.transaction_status is TransactionStatus.INTRANS
+                if seen is not None and snapshot.tables and intact:
+                    self._seen.keep(connection, seen, snapshot.tables, snapshot.run)
 
     def close(self) -> None:
         """Close the connections that this engine opened."""
@@ -212,9 +238,10 @@ class PostgresEngine(OfSnapshots[PostgresSnapshot]):
 class _Pool:
     """Connections to one URL: opened when all others are in use, kept until the engine closes."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, seen: SeenRows) -> None:
         self._url = url
-        self._idle = [_connect(url)]
+        self._seen = seen
+        self._idle = [self._connect()]
         self._lock = threading.Lock()
 
     @contextmanager
@@ -222,7 +249,7 @@ class _Pool:
         with self._lock:
             connection = self._idle.pop() if self._idle else None
         if connection is None or not _answers(connection):
-            connection = _connect(self._url)
+            connection = self._connect()
         try:
             yield connection
         finally:
@@ -235,6 +262,12 @@ class _Pool:
             for connection in self._idle:
                 connection.close()
             self._idle.clear()
+
+    def _connect(self) -> Connection:
+        connection = _connect(self._url)
+        with suppress(psycopg.Error):
+            self._seen.begin_session(connection, connection.execute)
+        return connection
 
 
 def _answers(connection: Connection) -> bool:

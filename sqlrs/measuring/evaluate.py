@@ -19,6 +19,7 @@ from sqlrs.planning.choose import choose
 from sqlrs.planning.external_plans import DEFAULT_SOLVER_SECONDS, Solved
 from sqlrs.planning.key_joins import joins_two_by_several
 from sqlrs.planning.leading import leaders_of_whole_tables
+from sqlrs.planning.limits import of_whole_tables, without_conditions
 from sqlrs.planning.plan import (
     ByKeptGroups,
     Factorised,
@@ -44,6 +45,7 @@ Made = TypeVar("Made")
 
 # About a tenth of a second.
 _WORTH_SHARING = 2e6
+_COST_OF_A_SECOND = 2e7
 # Rows to each result of two tables that are quicker joined than grouped first. A condition on a
 # third table may have hidden many of their results, hardly that many.
 _FEW_RESULTS = 100
@@ -176,6 +178,25 @@ class Evaluator:
             found["for good"] = found["now"]
         return found["now"]
 
+    def whole(self, residual: Residual) -> Residual | None:
+        """One of whole tables whose value is a limit, where such are kept and it is not its own."""
+        if rows_for_good(self.snapshot) is None:
+            return None
+        whole = self.once((residual,), lambda: without_conditions(residual), "whole")
+        return whole and self.reduced(whole)
+
+    def pays(self, whole: Residual) -> bool:
+        """Whether earlier releases spent as much without a value of whole tables as it costs."""
+        plan, statistics = self._plan(whole), self.statistics
+        assert statistics is not None
+        cost = max(_expected_cost(plan, statistics), _WORTH_SHARING)
+        return self.sampled.spent_before(self.snapshot, of_whole_tables(whole)) >= cost
+
+    def note(self, whole: Residual, seconds: float) -> None:
+        """Keep in mind what was spent for want of a value of whole tables."""
+        cost = seconds * _COST_OF_A_SECOND
+        self.sampled.spend(self.snapshot, of_whole_tables(whole), cost)
+
     def _values(self, batch: ResidualPlan | list[Stepped]) -> list[int]:
         if isinstance(batch, list):
             statement = self.once(tuple(batch), lambda: together(batch, self.dialect), "together")
@@ -223,6 +244,9 @@ class Evaluator:
         """The groups that lead in whole tables, where they are known and were enough so far."""
         fixed, statistics = rows_for_good(self.snapshot), self.statistics
         if fixed is None or statistics is None or self.how != "auto" or _is_particular(plan):
+            return plan
+        if not dialect_named(self.dialect).keeps_texts_private:
+            # The groups would stand in the statement.
             return plan
         tried: list[ResidualPlan] = self.kept.of((fixed, plan), list, detail="tried")
         if tried:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field, replace
@@ -44,6 +45,8 @@ _Known = dict[Members, int]
 _Expected = tuple[Signed, Residuals, Sequence[KeyDomain]]
 # Of what could matter most, residuals that make at least so much are evaluated together.
 _SHARE = 8
+# Seconds of a value beside which another look at the sensitivity is nothing.
+_LONG = 0.05
 
 
 @dataclass(frozen=True)
@@ -294,8 +297,14 @@ def _limits(work: Work, evaluator: Evaluator) -> _Known:
         return {}
     frequencies = dict(evaluator.sampled.frequencies(evaluator.snapshot))
     statistics = replace(statistics, frequencies=frequencies)
-    parts = work.statements
-    return {part.members: limit(evaluator.reduced(part), statistics) for part in parts}
+    values = evaluator.sampled.values(evaluator.snapshot)
+    found = {}
+    for part in work.statements:
+        most = limit(evaluator.reduced(part), statistics)
+        if (whole := evaluator.whole(part)) is not None:
+            most = min(most, values.get(of_whole_tables(whole), most))
+        found[part.members] = most
+    return found
 
 
 def _read_before(work: Work, evaluator: Evaluator) -> _Known:
@@ -320,9 +329,13 @@ def _run(work: Work, evaluator: Evaluator, parts: Iterable[Residual], known: _Kn
     found = dict(known)
     for batch in evaluator.together([part for part in parts if part.members not in known]):
         work.hear(len(batch.residuals))
-        for part, value in zip(batch.residuals, batch.run(), strict=True):
+        begun = time.perf_counter()
+        values = batch.run()
+        seconds = (time.perf_counter() - begun) / len(values)
+        for part, value in zip(batch.residuals, values, strict=True):
             found[part.members] = value
             _learn(evaluator, evaluator.reduced(part), value)
+            work.seconds[part.members] = seconds
     return found
 
 
@@ -343,7 +356,9 @@ def _until_settled(
     before_that = evaluator.kept_choices(work.residuals)
     if enough := [part for part in work.statements if part.members in before_that]:
         # Most likely these are enough again, and one question less is asked for each round.
-        known = _run(work, evaluator, enough, known)
+        limited = _limited(evaluator, enough)
+        before_that -= {part.members for part in limited}
+        known = _run(work, evaluator, [part for part in enough if part not in limited], known)
     limits = _limits(work, evaluator)
     # The only value there is decides the fold; that is not worth two folds to find out.
     alone = len([part for part in work.statements if part.members != everything]) == 1
@@ -364,6 +379,7 @@ def _until_settled(
         if not chosen:
             work.hear(len(work.statements))
             before_that |= known.keys() - before.keys()
+            _note_needless(work, evaluator, folding, most)
             return most, settled
         limited = _limited(evaluator, chosen)
         chosen = [part for part in chosen if part not in limited]
@@ -372,6 +388,21 @@ def _until_settled(
         known = _run(work, evaluator, chosen, known)
         if limited:
             limits = _limits(work, evaluator)
+
+
+def _note_needless(work: Work, evaluator: Evaluator, folding: Folding, values: _Known) -> None:
+    """Tell which values took long that a limit from whole tables could have made needless.
+
+    No such limit is below the value itself.
+    """
+    for part in work.statements:
+        seconds = work.seconds.get(part.members, 0.0)
+        if seconds < _LONG or part.members == work.residuals.query.everything:
+            continue
+        if (whole := evaluator.whole(part)) is not None:
+            least = {**values, part.members: 0}
+            if folding.settled(work.values(least), work.values(values)) is not None:
+                evaluator.note(whole, seconds)
 
 
 def _limited(evaluator: Evaluator, chosen: list[Residual]) -> list[Residual]:
@@ -393,7 +424,19 @@ def _limited(evaluator: Evaluator, chosen: list[Residual]) -> list[Residual]:
             found.append(part)
     if wanted:
         evaluator.sampled.read_frequencies(evaluator.snapshot, list(wanted.values()))
-    return found
+    return found + [part for part in chosen if part not in found and _whole_read(evaluator, part)]
+
+
+def _whole_read(evaluator: Evaluator, part: Residual) -> bool:
+    """Whether a limit from whole tables was read now: as much was spent without it."""
+    whole = evaluator.whole(part)
+    if whole is None or part.members == evaluator.query.everything:
+        return False
+    values = evaluator.sampled.values(evaluator.snapshot)
+    if of_whole_tables(whole) in values or frequency_of(whole) or not evaluator.pays(whole):
+        return False
+    _learn(evaluator, whole, evaluator(whole).value)
+    return True
 
 
 def _is_cheap(residual: Residual, table: Table, names: frozenset[str]) -> bool:

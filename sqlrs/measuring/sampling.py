@@ -202,6 +202,19 @@ class SampledTables:
         known[what] = KeptGroups(tuple(tuple(row[:-1]) for row in rows), least)
         return known[what]
 
+    def spend(self, snapshot: Snapshot, what: Hashable, cost: float) -> None:
+        """Add to what was spent for want of something that could be kept."""
+        spent = self._sampled.spent
+        if snapshot is self._snapshot and (what in spent or len(spent) < _MOST_FORMS):
+            spent.setdefault(what, _Spent(self._release)).add(self._release, cost)
+
+    def spent_before(self, snapshot: Snapshot, what: Hashable) -> float:
+        """What releases before this one spent for want of something."""
+        found = self._sampled.spent.get(what)
+        if found is None or snapshot is not self._snapshot:
+            return 0.0
+        return found.add(self._release, 0.0) or 0.0
+
     def values(self, snapshot: Snapshot) -> Mapping[Hashable, int]:
         """The values of residuals of whole tables that are known of these rows."""
         return self._sampled.values if snapshot is self._snapshot else {}

@@ -63,6 +63,7 @@ class Work:
         self.wanted = tuple(wanted)
         self.progress = progress
         self.heard = 0
+        self.seconds: dict[Members, float] = {}
         self.factors = factors or {}
         parts = residuals.undecided(self.wanted)
         self.same = {part: one.members for part, one in same_values(parts).items()}

@@ -90,6 +90,7 @@ def leaders(problem: Problem, planner: Planner, reserved: frozenset[str]) -> Lea
         columns=tuple(sorted((c, v) for v, c in names.items())),
         keys=(problem.free,),
         expected=float(leading_number(problem.free)),
+        limited=True,
     )
     exact = planner.covered(problem.restricted([picked]))
     return Leaders(counted, picked, exact, leading_number(problem.free))

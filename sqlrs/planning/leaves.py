@@ -269,10 +269,11 @@ class RunningSum(_Input):
 class Picked(_Input):
     """The few values that an earlier step of the statement picked: a result under this name.
 
-    ``expected`` is the number of rows that it is taken to have.
+    ``expected`` is the number of rows that it is taken to have; ``limited``: it has no more.
     """
 
     expected: float
+    limited: bool = False
 
     @cached_property
     def label(self) -> tuple[object, ...]:

@@ -7,6 +7,7 @@ evaluated. docs/proofs/plans.md has the proof.
 from __future__ import annotations
 
 from collections.abc import Hashable
+from dataclasses import replace
 from math import prod
 
 from sqlrs.catalog import Table
@@ -103,6 +104,29 @@ def of_whole_tables(residual: Residual) -> Hashable | None:
     rows = tuple(sorted(((*a.table.identity, a.terms) for a in atoms), key=str))
     never_null = residual.query.never_null & residual.variables
     return rows, residual.boundary, residual.output, residual.inequalities, compared, never_null
+
+
+def without_conditions(residual: Residual) -> Residual | None:
+    """The residual of whole tables that T_E does not exceed; None where it is of such itself.
+
+    Conditions on single rows and comparisons with constants only take results away.
+    """
+    query = residual.query
+    in_keys = [frozenset[str]().union(*atom.table.keys) for atom in query.atoms]
+    if any(
+        not isinstance(term, Variable) and name in keys
+        for atom, keys in zip(query.atoms, in_keys, strict=True)
+        for name, term in atom.terms
+    ):
+        return None
+    atoms = tuple(
+        replace(atom, filters=(), terms=tuple(t for t in atom.terms if isinstance(t[1], Variable)))
+        for atom in query.atoms
+    )
+    compared = frozenset(p for p in residual.comparisons if len(p.variables) > 1)
+    whole = replace(query, atoms=atoms)
+    found = replace(residual, query=whole, comparisons=compared, generals=())
+    return None if found == residual or of_whole_tables(found) is None else found
 
 
 def frequency_above(residual: Residual) -> tuple[Table, frozenset[str]] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import cast
 
@@ -18,6 +18,7 @@ from sqlrs.query import Inequality, Variable
 from sqlrs.records import dataclass
 from sqlrs.sql.index_order import in_index_order
 from sqlrs.sql.leaf_sources import LeafSource, aliased, leaf_source, picked_source
+from sqlrs.sql.thinned import among, is_few
 from sqlrs.trees.build import (
     connected_order,
     filtered_by,
@@ -198,7 +199,9 @@ class StatementBuilder:
         pending = list(join.conditions)
         inputs, times = _once_each(join)
         first, *rest = connected_order(inputs)
+        few = [one for one in inputs if self.dialect.hashes_large_tables and is_few(one)]
         source, places, where, counts = self._counted_source(first, taken, times[first])
+        where += self._among(first, places, few)
         select = exp.Select(from_=exp.From(this=source))
         where += _readable(pending, places)
         equal: list[exp.Expression] = []
@@ -213,11 +216,22 @@ class StatementBuilder:
             equal = [exp.EQ(this=again(places[v]), expression=again(own[v])) for v in common]
             # A condition on one input is a filter there; on several, engines misjudge the join.
             where += [*here, *_readable(pending, own)]
+            where += self._among(one, own, few)
             counts = [*counts, *count]
             places = {**own, **places}
             select = joined_with(select, source, equal)
             where += _readable(pending, places)
         return filtered_by(select, where), places, counts
+
+    def _among(self, one: Input, own: Places, few: Iterable[Input]) -> Iterator[exp.Expression]:
+        """That the rows of a table agree with some of those inputs that have few rows."""
+        if isinstance(one, TableRows):
+            for other in few:
+                if isinstance(other, Picked):
+                    yield from among(own, self.picked(other), {v: c for c, v in other.columns})
+                elif isinstance(other, Grouping):
+                    step = self.step(other)
+                    yield from among(own, step.name, step.columns)
 
     def _keeps_order(self, join: Join, common: Iterable[Variable]) -> bool:
         """Whether a bag is written so that the engine joins in the order of the plan.

@@ -32,8 +32,8 @@ class Kept:
     """Trees, and what leads to them, by the very objects that they were made for.
 
     Nobody may change them any more. The objects are held here, so that no other one takes the
-    place of one of them. Nothing may be kept that depends on private rows, but which plan is run on
-    rows that nobody can change: what stands for these rows is one of the objects then.
+    place of one of them; the oldest make room. Nothing may be kept that depends on private rows,
+    but which plan is run on the very same rows: what stands for these is one of the objects then.
     """
 
     def __init__(self) -> None:
@@ -49,10 +49,12 @@ class Kept:
             made: Made = found[1]
             return made
         made = make()
-        if len(self._found) < _MOST:
-            if isinstance(made, exp.Expression):
-                made.meta[_TEXTS] = _Texts(id(made))
-            self._found[key] = (objects, made)
+        if isinstance(made, exp.Expression):
+            made.meta[_TEXTS] = _Texts(id(made))
+        self._found[key] = (objects, made)
+        # What was made for rows that have changed since is not asked for again.
+        for oldest in list(self._found)[:-_MOST]:
+            self._found.pop(oldest, None)
         return made
 
 
