@@ -43,7 +43,8 @@ Db = Annotated[
     typer.Option(
         "--db",
         metavar="URL",
-        help="duckdb:///file.db, postgresql://…, spark://…, sc://…, or the path of a file or folder.",
+        help="duckdb:///file.db, postgresql://…, spark://…, sc://…, "
+        "or the path of a file or folder.",
         rich_help_panel=_PANEL,
     ),
 ]
