@@ -371,7 +371,8 @@ def test_statements_are_stopped(spark: Any) -> None:
             timer.start()
             snapshot.scalar(_select(_ENDLESS))
         timer.join()
-    assert told == ["0 % of its tasks"] and share_in_words(engine) == ""
+    # On a busy machine it may be caught between two stages, when all known tasks have ended.
+    assert len(told) == 1 and told[0].endswith(" % of its tasks") and share_in_words(engine) == ""
     # No job is left behind, and the next snapshot works as soon as the tasks have noticed.
     assert not spark.sparkContext.statusTracker().getActiveJobsIds()
     with engine.snapshot() as snapshot:
