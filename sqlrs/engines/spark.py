@@ -224,7 +224,13 @@ class SparkEngine(OfSnapshots[SparkSnapshot]):
         said = details(relation, self._ask) if relation.database is not None else {}
         if said.get("Type") == "VIEW":
             view = view_of(relation, said, [one.name for one in columns])
-            if view is not None and self._means_the_same(relation):
+            if view is None:
+                self._leave_out(
+                    (relation.database, relation.name),
+                    f"view {relation.label} was made in another database than its own and names "
+                    f"tables without theirs; make it again after USE {relation.database}",
+                )
+            elif self._means_the_same(relation):
                 views.append(view)
         elif len({one.name.lower() for one in columns}) == len(columns):
             table = Table(relation.name, columns, schema=relation.database, oid=relation.made)
@@ -273,10 +279,9 @@ class SparkEngine(OfSnapshots[SparkSnapshot]):
         """Whether the text of a view, read under our settings, is the view that its owner made."""
         if reads_alike(settings_of_view(view, self._ask)):
             return True
-        name = ".".join(filter(None, (view.database, view.name)))
         self._leave_out(
             (view.database, view.name),
-            f"view {name} was made under other settings; make it again in ANSI mode, in UTC",
+            f"view {view.label} was made under other settings; make it again in ANSI mode, in UTC",
         )
         return False
 

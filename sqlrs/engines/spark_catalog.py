@@ -9,7 +9,9 @@ from dataclasses import field
 from hashlib import sha256
 from typing import Any
 
+import sqlglot
 from sqlglot import exp
+from sqlglot.errors import SqlglotError
 
 from sqlrs.catalog import Catalog, Column, ColumnType, Family, Table, View
 from sqlrs.dialects.spark_text import spark_text
@@ -86,6 +88,11 @@ class SparkRelation:
     said: str = field(default="", compare=False, repr=False)
 
     @property
+    def label(self) -> str:
+        """The name with its database."""
+        return ".".join(filter(None, (self.database, self.name)))
+
+    @property
     def made(self) -> int | None:
         """A number that another table of the name does not have; None of a temporary view."""
         lines = [line for line in self.said.splitlines() if line.startswith(_SINCE)]
@@ -129,14 +136,25 @@ def view_of(
 ) -> View | None:
     """The view with its text and the names of its columns.
 
-    None where its names would be looked up in another database than its own.
+    None where a name in it would be looked up in another database than its own.
     """
     space = said.get("View Catalog and Namespace", "").replace("`", "").split(".")
-    if not space or space[-1] != relation.database or "View Text" not in said:
+    if "View Text" not in said:
+        return None
+    if space[-1] != relation.database and not _names_databases(said["View Text"]):
         return None
     shown = ", ".join(spark_text(exp.to_identifier(name, quoted=True)) for name in columns)
     text = f"SELECT {shown} FROM ({said['View Text']}) AS `shown`({shown})"
     return View(relation.name, text, relation.database)
+
+
+def _names_databases(text: str) -> bool:
+    """Whether every table in a view's text stands with its database."""
+    try:
+        tree = sqlglot.parse_one(text, dialect="spark")
+    except (SqlglotError, RecursionError):
+        return False
+    return all(table.args.get("db") for table in tree.find_all(exp.Table))
 
 
 def settings_of_view(relation: SparkRelation, run: Run) -> Mapping[str, str]:

@@ -145,12 +145,15 @@ def _own(session: Any, path: str) -> Any:
 
 def _require_header(session: Any, path: str, separator: str, schema: Any) -> None:
     """Refuse a file whose first line is not the header: every release would fail, once charged."""
-    lines = None
+    lines, folders = None, list[str]()
     with suppress(Exception):
-        lines = session.read.text(path).where("trim(value) <> ''").limit(1).collect()
+        # What the names of folders say stands beside the lines.
+        texts = session.read.text(path)
+        folders = [name.lower() for name in texts.columns[1:]]
+        lines = texts.select("value").where("trim(value) <> ''").limit(1).collect()
     if lines is None:
         raise UsageError(f"{path} could not be read as table", code="file_unreadable")
-    wanted = [field.name for field in schema.fields]
+    wanted = [field.name for field in schema.fields if field.name.lower() not in folders]
     for (line,) in lines:
         (found,) = csv.reader([line.removeprefix("\ufeff")], delimiter=separator)
         if [name.lower() for name in found] != [name.lower() for name in wanted]:

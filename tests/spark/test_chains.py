@@ -44,16 +44,16 @@ _STAR = query(
 
 
 @contextmanager
-def _noted() -> Iterator[list[str]]:
+def noted() -> Iterator[list[str]]:
     """The texts of all statements that run on Spark within the block."""
     texts: list[str] = []
     run = SparkSnapshot.run
 
-    def noted(own: SparkSnapshot, tree: exp.Expr) -> list[Row]:
+    def kept(own: SparkSnapshot, tree: exp.Expr) -> list[Row]:
         texts.append(spark_text(tree))
         return run(own, tree)
 
-    with patch.object(SparkSnapshot, "run", noted):
+    with patch.object(SparkSnapshot, "run", kept):
         yield texts
 
 
@@ -76,7 +76,7 @@ def star_rows() -> dict[str, list[Row]]:
 def assert_star(engine: Engine, rows: dict[str, list[Row]]) -> None:
     """The values of the definition, by one statement that sends rows."""
     residuals = Residuals(_STAR, Reading(exact_comparisons=False))
-    with _noted() as texts:
+    with noted() as texts:
         measured = Measurements(engine).enough(residuals, residuals.required, None)
     expected = {m: brute.residual_value(residuals.of(m), rows) for m in residuals.required}
     assert measured.count == brute.count(_STAR, rows) > 0
@@ -120,7 +120,7 @@ def test_random_queries_have_one_count_and_one_value_of_each_residual(
     }
     expected = count, dict(residuals.assemble(wanted, parts))
     for name, engine in {**both_engines.engines, "spark": open_engine(spark)}.items():
-        with _noted() as texts:
+        with noted() as texts:
             measured = Measurements(engine).enough(residuals, wanted, None)
         assert (measured.count, dict(measured.values)) == expected, name
         assert len(texts) == (name == "spark")

@@ -190,7 +190,7 @@ def test_types_are_read_strictly() -> None:
     assert spark_type("string collate UTF8_LCASE").collation == "UTF8_LCASE"
 
 
-def test_catalog_tables_and_views(spark: Any) -> None:
+def test_catalog_tables_and_views(spark: Any, caplog: pytest.LogCaptureFixture) -> None:
     load(spark, (), {})
     spark.sql("CREATE DATABASE clinic")
     spark.sql(
@@ -216,6 +216,15 @@ def test_catalog_tables_and_views(spark: Any) -> None:
             db.count("SELECT count(*) FROM stay WHERE a = 'x'", epsilon=1)
         with pytest.raises(UsageError, match="is not a key"):
             sqlrs.connect(spark, keys={"stay": ["b"]})
+        # From elsewhere its tables need their database.
+        spark.sql("USE default")
+        spark.sql("CREATE VIEW clinic.whole AS SELECT n FROM clinic.stay WHERE n > 2")
+        spark.sql("CREATE TABLE stay (n BIGINT) USING parquet")
+        spark.sql("CREATE VIEW clinic.bare AS SELECT n FROM stay")
+        db = sqlrs.connect(spark)
+        assert {view.name for view in db.catalog.views} == {"large", "whole"}
+        assert "view clinic.bare was made in another database" in caplog.text
+        assert db.sensitivity("SELECT count(*) FROM clinic.whole", beta=0.1).count == 1
     finally:
         spark.sql("USE default")
 
@@ -362,7 +371,8 @@ def test_statements_are_stopped(spark: Any) -> None:
             timer.start()
             snapshot.scalar(_select(_ENDLESS))
         timer.join()
-    assert told == ["0 % of its tasks"] and share_in_words(engine) == ""
+    # On a busy machine it may be caught between two stages, when all known tasks have ended.
+    assert len(told) == 1 and told[0].endswith(" % of its tasks") and share_in_words(engine) == ""
     # No job is left behind, and the next snapshot works as soon as the tasks have noticed.
     assert not spark.sparkContext.statusTracker().getActiveJobsIds()
     with engine.snapshot() as snapshot:

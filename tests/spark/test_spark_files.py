@@ -97,6 +97,20 @@ def test_what_cannot_be_read_is_told_when_it_is_opened(target: Any, tmp_path: Pa
         db.count("SELECT count(*) FROM visit WHERE patient > 0", epsilon=1)
 
 
+def test_columns_of_folders_stand_in_no_header(target: Any, tmp_path: Path) -> None:
+    for year in (2023, 2024):
+        folder = tmp_path / "visits" / f"year={year}"
+        folder.mkdir(parents=True)
+        (folder / "a.csv").write_text("patient\n1\n2\n", encoding="utf-8")
+    with sqlrs.connect(
+        target,
+        tables={"visit": tmp_path / "visits"},
+        types={"visit": "year INT, patient BIGINT"},
+    ) as db:
+        asked = "SELECT count(*) FROM visit WHERE year = 2024 AND patient > 1"
+        assert db.count(asked, epsilon=_SURE).value == 1
+
+
 def test_few_edges_are_few_parts(spark: Any, tmp_path: Path) -> None:
     """Each part of what is kept is a task in every stage that reads it."""
     load(spark, (), {})

@@ -6,6 +6,7 @@ An answer follows from the measured numbers and the bits, so that all measured n
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import date, datetime
@@ -19,6 +20,7 @@ import sqlrs
 from sqlrs.catalog import ColumnType, Family
 from sqlrs.database import Database
 from sqlrs.noise.randomness import SystemBits
+from tests.spark.test_chains import noted
 from tests.support.builders import TEXT, table
 from tests.support.engine_fixtures import create_table, insert_rows
 from tests.support.spark import load
@@ -42,9 +44,9 @@ TABLES = (
 _SEED = 20
 
 
-def rows() -> dict[str, list[tuple[object, ...]]]:
+def rows(seed: int = _SEED, stays_in_all: int = 60) -> dict[str, list[tuple[object, ...]]]:
     """The rows of each table."""
-    draw = random.Random(_SEED)
+    draw = random.Random(seed)
     wards = ["a", "b", "c", None]
     stays: list[tuple[object, ...]] = [
         (
@@ -55,7 +57,7 @@ def rows() -> dict[str, list[tuple[object, ...]]]:
             draw.choice([None, Decimal(draw.randrange(5000)) / 100]),
             draw.choice([None, draw.random() * 100, float("nan"), float("inf"), -0.0]),
         )
-        for _ in range(60)
+        for _ in range(stays_in_all)
     ]
     patients: list[tuple[object, ...]] = [
         (i, draw.choice(["x", "y", None]), date(1950 + draw.randrange(60), 2, 3)) for i in range(12)
@@ -168,3 +170,20 @@ def test_statements_about_units(
     opened: dict[str, tuple[Database, Database]], name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert same_rows(opened["units"], {**STATEMENTS, **INSIDE_UNITS}[name], monkeypatch)
+
+
+@pytest.mark.slow
+def test_other_rows_are_asked_the_same(spark: Any) -> None:
+    """No value and no number of the rows stands in a statement, which Spark's books keep."""
+    texts: list[dict[str, list[str]]] = []
+    for found in (rows(), rows(77, 35)):
+        load(spark, TABLES, found)
+        asked = {}
+        for unit in ({}, {"unit": "patient.pid", "owners": {"stay": "pid"}}):
+            with sqlrs.connect(spark, **_said(**unit)) as database:
+                for name in [*OF_UNITS, *INSIDE_UNITS] if unit else STATEMENTS:
+                    with noted() as own:
+                        database.query({**STATEMENTS, **INSIDE_UNITS}[name], epsilon=1)
+                    asked[f"{name}, {unit}"] = [re.sub(r"view_\d+", "view", one) for one in own]
+        texts.append(asked)
+    assert texts[0] == texts[1]
