@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sqlrs.epsilon import parse_epsilon
-from sqlrs.measuring import measurements
 from sqlrs.measuring import sampling as reading
+from sqlrs.measuring import settling
 from sqlrs.measuring.evaluate import Batch, Evaluator
 from sqlrs.measuring.measure import measure
 from sqlrs.measuring.measurements import Measurements
@@ -262,6 +262,6 @@ def test_a_limit_that_is_too_low_would_show(
     clique.fill(EDGE, [(0, v) for v in range(1, 12)] + [(v, 0) for v in range(1, 12)])
     true, found = folds(on_sparse, clique)
     assert true == found
-    monkeypatch.setattr(measurements, "limit", lambda *_: 0)
+    monkeypatch.setattr(settling, "limit", lambda *_: 0)
     true, found = folds(on_sparse, clique)
     assert true != found

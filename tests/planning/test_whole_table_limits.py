@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlglot import exp
 
-from sqlrs.measuring import evaluate, measurements
+from sqlrs.measuring import evaluate, settling
 from sqlrs.measuring import sampling as reading
 from sqlrs.measuring.evaluate import Evaluator
 from sqlrs.measuring.measure import measure
@@ -35,7 +35,7 @@ def everything_is_worth_it() -> Iterator[None]:
         patch.setattr(reading, "_SMALL", 0)
         patch.setattr(evaluate, "_WORTH_SHARING", 0.0)
         patch.setattr(evaluate, "_COST_OF_A_SECOND", 1e12)
-        patch.setattr(measurements, "_LONG", 0.0)
+        patch.setattr(settling, "_LONG", 0.0)
         yield
 
 
