@@ -19,7 +19,7 @@ from sqlrs.planning.choose import choose
 from sqlrs.planning.external_plans import DEFAULT_SOLVER_SECONDS, Solved
 from sqlrs.planning.key_joins import joins_two_by_several
 from sqlrs.planning.leading import Leaders, leaders_of_whole_tables
-from sqlrs.planning.limits import limit
+from sqlrs.planning.limits import frequency_of, limit, of_whole_tables
 from sqlrs.planning.plan import (
     ByKeptGroups,
     Factorised,
@@ -32,7 +32,7 @@ from sqlrs.planning.plan import (
 from sqlrs.planning.problem import Problem
 from sqlrs.planning.rolling_up import RolledUp, rolled_up
 from sqlrs.planning.sharing import that_share, with_shared_steps
-from sqlrs.planning.table_statistics import Statistics
+from sqlrs.planning.table_statistics import Columns, Statistics
 from sqlrs.planning.total_lookups import Inclusion, without_total_lookups
 from sqlrs.query import Query, Variable
 from sqlrs.records import dataclass
@@ -277,9 +277,13 @@ class Evaluator:
         leaders = self._leaders(plan.residual, statistics)
         if leaders is None:
             return plan
-        # A limit, or few of the groups, can save nearly all of it.
-        spent = _expected_cost(plan, statistics)
-        groups = self.sampled.groups(self.snapshot, leaders, self.dialect, spent)
+        # Of a join in the engine's own order a limit, or few of the groups, can save nearly all.
+        saved = _expected_cost(plan, statistics)
+        if isinstance(plan, Stepped):
+            saved -= leaders.exact.cost
+        if saved <= 0:
+            return plan
+        groups = self.sampled.groups(self.snapshot, leaders, self.dialect, saved)
         if groups is None:
             return plan
         tried.append(ByKeptGroups.of(plan, leaders, groups, statistics) or plan)
@@ -303,9 +307,19 @@ class Evaluator:
         statistics = self.statistics
         if statistics is None:
             return {}
-        frequencies = dict(self.sampled.frequencies(self.snapshot))
-        statistics = replace(statistics, frequencies=frequencies)
-        return {one.members: self._limit(self.reduced(one), statistics) for one in residuals}
+        known = self.sampled.known_so_far(self.snapshot)
+        limits = self.once(tuple(residuals), dict[object, dict[Members, int]], "limits")
+        if known not in limits:
+            limits.clear()
+            frequencies = dict(self.sampled.frequencies(self.snapshot))
+            now = replace(statistics, frequencies=frequencies)
+            limits[known] = {r.members: self._limit(self.reduced(r), now) for r in residuals}
+        return limits[known]
+
+    def known_as(self, residual: Residual) -> tuple[Columns | None, Hashable]:
+        """What a value that is one of whole tables is kept under: a frequency's, or another's."""
+        made = partial(_known_as, residual)
+        return self.once((residual,), made, "known as")
 
     def _limit(self, residual: Residual, statistics: Statistics) -> int:
         most = limit(residual, statistics)
@@ -379,6 +393,10 @@ def _is_particular(plan: ResidualPlan) -> bool:
     """Whether a residual has more to it than rows that are joined, compared and counted."""
     residual = plan.residual
     return bool(residual.external or residual.generals or residual.output is not None)
+
+
+def _known_as(residual: Residual) -> tuple[Columns | None, Hashable]:
+    return frequency_of(residual), of_whole_tables(residual)
 
 
 def _expected_cost(plan: ResidualPlan, statistics: Statistics) -> float:

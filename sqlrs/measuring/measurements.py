@@ -27,7 +27,7 @@ from sqlrs.measuring.sampling import SampledTables
 from sqlrs.measuring.work import Fold, Folding, Gauge, Progress, Values, Work
 from sqlrs.planning.external_plans import DEFAULT_SOLVER_SECONDS
 from sqlrs.planning.key_joins import has_condition
-from sqlrs.planning.limits import frequency_above, frequency_of, of_whole_tables
+from sqlrs.planning.limits import frequency_above, frequency_of
 from sqlrs.planning.table_statistics import Columns
 from sqlrs.query import Term
 from sqlrs.records import dataclass
@@ -319,10 +319,10 @@ def _read_before(work: Work, evaluator: Evaluator) -> _Known:
     values = evaluator.sampled.values(evaluator.snapshot)
     for part in work.statements:
         one = evaluator.reduced(part)
-        columns = frequency_of(one)
+        columns, tables = evaluator.known_as(one)
         if columns is not None and columns in statistics.frequencies:
             found[part.members] = statistics.frequencies[columns]
-        elif (known := values.get(of_whole_tables(one))) is not None:
+        elif (known := values.get(tables)) is not None:
             found[part.members] = known
     return found
 
@@ -340,9 +340,10 @@ def _run(work: Work, evaluator: Evaluator, parts: Iterable[Residual], known: _Kn
 
 def _learn(evaluator: Evaluator, part: Residual, value: int) -> None:
     """Keep a value that is one of whole tables, whatever else a query asks of them."""
-    if (columns := frequency_of(part)) is not None:
+    columns, tables = evaluator.known_as(part)
+    if columns is not None:
         evaluator.sampled.learn(evaluator.snapshot, columns, value)
-    elif (tables := of_whole_tables(part)) is not None:
+    elif tables is not None:
         evaluator.sampled.learn_value(evaluator.snapshot, tables, value)
 
 

@@ -177,13 +177,13 @@ class SampledTables:
         return wished.setdefault(what, self._release) is not self._release
 
     def groups(
-        self, snapshot: Snapshot, leaders: Leaders, dialect: str, cost: float
+        self, snapshot: Snapshot, leaders: Leaders, dialect: str, saved: float
     ) -> KeptGroups | None:
         """The groups of whole tables that lead; None where they were not looked for.
 
-        ``cost``: what is expected to be spent without them this time. They are looked for once
-        earlier releases have spent as much as that costs, so that all releases together never cost
-        more than twice what they would if it had been known how many there are.
+        ``saved``: what they are expected to save this time. They are looked for once earlier
+        releases have spent as much without them as that costs, so that all releases together never
+        cost more than twice what they would if it had been known how many there are.
         """
         known, what = self._sampled.groups, kept_as(leaders)
         if what in known or snapshot is not self._snapshot:
@@ -191,7 +191,7 @@ class SampledTables:
         spent = self._sampled.spent
         if len(known) >= _MOST_GROUPS or (what not in spent and len(spent) >= _MOST_FORMS):
             return None
-        before = spent.setdefault(what, _Spent(self._release)).add(self._release, cost)
+        before = spent.setdefault(what, _Spent(self._release)).add(self._release, saved)
         if before is None or before < _PATIENCE * leaders.core.cost:
             return None
         statement = groups_statement(leaders, StatementBuilder(dialect_named(dialect)))
@@ -202,6 +202,13 @@ class SampledTables:
         keys, counts = tuple(tuple(row[:-1]) for row in rows), tuple(row[-1] for row in rows)
         known[what] = KeptGroups(keys, counts, least)
         return known[what]
+
+    def known_so_far(self, snapshot: Snapshot) -> tuple[int, ...]:
+        """How much is known of the rows of a snapshot: what follows from it stays the same."""
+        if snapshot is not self._snapshot:
+            return ()
+        known = self._sampled
+        return len(known.frequencies), len(known.groups), len(known.inclusions)
 
     def known_groups(self, snapshot: Snapshot, leaders: Leaders) -> KeptGroups | None:
         """The same, if they were looked for already."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import prod
 
 from sqlrs.planning.same_values import same_values
@@ -64,8 +64,7 @@ class Work:
         self.progress = progress
         self.heard = 0
         self.factors = factors or {}
-        parts = residuals.undecided(self.wanted)
-        self.same = {part: one.members for part, one in same_values(parts).items()}
+        parts, self.same = _classes(residuals, self.wanted)
         everything = residuals.of(residuals.query.everything)
         self.statements = [everything] if counted else []
         self.statements += [p for p in parts if self.same[p.members] == p.members]
@@ -124,6 +123,8 @@ class Work:
 
     def hear(self, count: int) -> None:
         """Tell the listener of the next ones, in an order that follows from the query alone."""
+        if self.progress is None:
+            return
         for part in self._order[self.heard : self.heard + count]:
             self.tell(part)
 
@@ -136,3 +137,12 @@ class Work:
     @cached_property
     def _order(self) -> list[Residual]:
         return [part for parts in self.rounds() for part in parts]
+
+
+@lru_cache(maxsize=128)
+def _classes(
+    residuals: Residuals, wanted: tuple[Members, ...]
+) -> tuple[tuple[Residual, ...], dict[Members, Members]]:
+    """The parts that only data can tell, and for each of them the one that has its value."""
+    parts = residuals.undecided(wanted)
+    return parts, {part: one.members for part, one in same_values(parts).items()}

@@ -287,7 +287,7 @@ def _layers(start: Vector, groups: tuple[Group, ...]) -> Iterator[dict[Distances
 def can_ever_change(recursion: Recursion, start: Vector) -> bool:
     """Whether L(T̂_s) > 0 for some s. Only the support of T matters, and it can only grow."""
     support = tuple(min(1, value) for value in start)
-    while recursion.steps:
+    while recursion.steps and recursion.last(support) == 0:
         grown = tuple(
             max(old, min(1, new))
             for old, new in zip(support, apply(recursion.steps, support), strict=True)
