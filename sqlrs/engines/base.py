@@ -220,9 +220,11 @@ def rows_for_good(snapshot: Snapshot, *read_by: exp.Expression) -> object | None
 
     Also None where one of the statements reads a file, which must be looked at each time.
     """
-    if not isinstance(snapshot, Remembering) or any(map(snapshot.scans_files, read_by)):
+    # Asked often, and to look a protocol up takes long.
+    known = getattr(snapshot, "learned", None)
+    if known is None or any(map(cast(Remembering, snapshot).scans_files, read_by)):
         return None
-    return snapshot.learned
+    return cast(object, known)
 
 
 def verify_keys(

@@ -231,6 +231,11 @@ class Residuals:
         which counts at most the product of its atoms' bounds, and so does each atom outside E.
         """
         values: dict[Members, int] = {}
+        if not self.query.weighted:
+            for members in wanted:
+                parts = self.parts(members)
+                values[members] = prod([measured[p.members] for p in parts if not p.decided])
+            return values
         for members in wanted:
             value = self._heaviest(self.query.everything - members)
             for part in self.parts(members):

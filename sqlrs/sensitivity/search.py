@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import lru_cache
 from itertools import product
 from math import floor, prod
 from operator import mul
@@ -24,6 +25,7 @@ _UNIT_BITS = 64
 _FEW_VECTORS = 20_000
 
 
+@lru_cache(maxsize=256)
 def last_useful(degree: int, weights: Weights) -> int:
     """The least s ≥ 1 from which w[s] * p(s) never rises, for every p of that degree.
 
