@@ -30,7 +30,7 @@ from sqlrs.planning.plan import (
     table_names,
 )
 from sqlrs.planning.problem import Problem
-from sqlrs.planning.rolling_up import RolledUp, rolled_up
+from sqlrs.planning.rolling_up import RolledUp, as_joined, rolled_up
 from sqlrs.planning.sharing import that_share, with_shared_steps
 from sqlrs.planning.table_statistics import Columns, Statistics
 from sqlrs.planning.total_lookups import Inclusion, without_total_lookups
@@ -210,11 +210,12 @@ class Evaluator:
         return next((b for b in joins if any(residual is one for residual in b.residuals)), None)
 
     def _of_one_join(self, planned: Sequence[tuple[Residual, ResidualPlan]]) -> Iterator[Batch]:
-        """Residuals of one join, read from its groups by one statement."""
+        """Residuals that are read from the groups of others, by one statement."""
         if self.how == "auto" and dialect_named(self.dialect).regroups:
-            of = {id(plan): residual for residual, plan in planned}
             plans = tuple(plan for _, plan in planned)
-            for several in self.once(plans, lambda: rolled_up(plans), "of one join"):
+            of = {id(as_joined(plan)): residual for residual, plan in planned}
+            made = partial(rolled_up, plans, self.statistics)
+            for several in self.once(plans, made, "of one join"):
                 own = tuple(of[id(plan)] for plan in several.plans)
                 yield Batch(own, partial(self._values_of_one_join, several))
 

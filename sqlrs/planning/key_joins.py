@@ -21,7 +21,7 @@ def joins_two_by_several(atoms: Sequence[Atom]) -> bool:
         for second, other in enumerate(atoms[:first]):
             both = one.variables | other.variables
             rest = [atom for i, atom in enumerate(atoms) if i not in (first, second)]
-            if len(one.variables & other.variables) > 1 and _leads_by_keys(both, rest):
+            if len(one.variables & other.variables) > 1 and leads_by_keys(both, rest):
                 return True
     return False
 
@@ -33,10 +33,11 @@ def has_condition(atom: Atom) -> bool:
 
 def _leads_to_all(joined: Sequence[Atom], first: int) -> bool:
     others = [atom for i, atom in enumerate(joined) if i != first]
-    return _leads_by_keys(joined[first].variables, others)
+    return leads_by_keys(joined[first].variables, others)
 
 
-def _leads_by_keys(known: frozenset[Variable], others: Sequence[Atom]) -> bool:
+def leads_by_keys(known: frozenset[Variable], others: Sequence[Atom]) -> bool:
+    """Whether what is known leads to all atoms, each by a key of its own."""
     atoms = [*others]
     while atoms:
         found = next((atom for atom in atoms if _has_key_in(atom, known)), None)

@@ -1,46 +1,141 @@
-"""Residuals of one join with fewer and fewer boundary variables: the groups of the first hold all.
+"""Residuals that are read from the groups of others: of the same join, or of a smaller one.
 
-They may be those of several queries.
-
-docs/proofs/plans.md has the proof.
+Those of one join with fewer boundary variables are sums of its groups, and may be those of several
+queries. Those of more tables begin with the groups of fewer tables, if these groups are few and
+find the other tables by keys. docs/proofs/plans.md has the proof.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from math import prod
 
-from sqlrs.planning.plan import Plain, ResidualPlan, SemiJoins
+from sqlrs.planning.key_joins import leads_by_keys
+from sqlrs.planning.plan import ByKeptGroups, Plain, ResidualPlan, SemiJoins
+from sqlrs.planning.table_statistics import Statistics
 from sqlrs.planning.witnesses import Witnessed
 from sqlrs.query import Atom
 from sqlrs.records import dataclass
-from sqlrs.residuals.residual import Members
+from sqlrs.residuals.residual import Members, Residual
+from sqlrs.values import behave_alike
 
 Joined = Plain | SemiJoins
+
+# Rows to each group of what others begin with, and by how many columns at most.
+_FEW_GROUPS = 8
+_MOST_KEPT = 2
 
 
 @dataclass(frozen=True)
 class RolledUp:
-    """Plans over one join, of which the first groups it by all that any other groups it by."""
+    """Plans that are read together, and the place of the one whose groups each is read from."""
 
     plans: tuple[Joined, ...]
+    parents: tuple[int | None, ...]
 
 
-def rolled_up(plans: Iterable[ResidualPlan]) -> list[RolledUp]:
-    """The plans that can be read from the groups of another one, with that one first."""
-    joins: dict[Hashable, list[Joined]] = {}
-    for plan in plans:
-        if isinstance(plan, Joined) and (join := _join_of(plan)) is not None:
-            joins.setdefault(join, []).append(plan)
-    found = []
-    for own in joins.values():
-        left = sorted(own, key=lambda plan: -len(plan.residual.boundary))
-        while len(left) > 1:
-            finest = left[0].residual.boundary
-            held = [plan for plan in left if plan.residual.boundary <= finest]
-            left = [plan for plan in left if not plan.residual.boundary <= finest]
-            if len(held) > 1:
-                found.append(RolledUp(tuple(held)))
-    return found
+def rolled_up(plans: Iterable[ResidualPlan], statistics: Statistics | None) -> list[RolledUp]:
+    """The plans that are better read from the groups of others, with these before them."""
+    joined = [(one, one is not plan) for plan in plans if (one := as_joined(plan))]
+
+    def few(residual: Residual) -> bool:
+        return statistics is not None and _has_few_groups(residual, statistics)
+
+    return read_together([one for one, _ in joined], [alone for _, alone in joined], few)
+
+
+def as_joined(plan: ResidualPlan) -> Joined | None:
+    """The join that a plan counts, or the one that groups that lead stand for."""
+    whole = plan.otherwise if isinstance(plan, ByKeptGroups) else plan
+    return whole if isinstance(whole, Joined) else None
+
+
+def read_together(
+    plans: Sequence[Joined], alone: Sequence[bool], few: Callable[[Residual], bool]
+) -> list[RolledUp]:
+    """The plans that can be read from the groups of others, with these before them.
+
+    ``alone``: of which plans there is a better one alone; they are read with others only where
+    groups are few. ``few``: whether a residual has few groups.
+    """
+    order = sorted(range(len(plans)), key=lambda i: _size(plans[i].residual))
+    parents: dict[int, int | None] = {}
+    for place, i in enumerate(order):
+        before = [j for j in order[:place] if few(plans[j].residual)]
+        smaller = [j for j in before if begins_with(plans[i], plans[j])]
+        parents[i] = max(smaller, key=lambda j: _size(plans[j].residual), default=None)
+        if not alone[i]:
+            finer = (j for j in order[:place] if not alone[j])
+            own = (j for j in finer if _are_groups_of(plans[j], plans[i]))
+            parents[i] = next(own, parents[i])
+    first: dict[int, int] = {}
+    trees: dict[int, list[int]] = {}
+    for i in order:
+        parent = parents[i]
+        first[i] = i if parent is None else first[parent]
+        trees.setdefault(first[i], []).append(i)
+    return [
+        RolledUp(
+            tuple(plans[i] for i in tree),
+            tuple(None if (p := parents[i]) is None else tree.index(p) for i in tree),
+        )
+        for tree in trees.values()
+        if len(tree) > 1
+    ]
+
+
+def _has_few_groups(residual: Residual, statistics: Statistics) -> bool:
+    """Whether to count a residual by its boundary leaves a small part of the rows."""
+    if not 1 <= len(residual.boundary) <= _MOST_KEPT:
+        return False
+    rows = max(statistics.size(atom.table) for atom in residual.atoms)
+    groups = prod(
+        min(
+            statistics.repetition(atom.table, name).distinct
+            for atom in residual.atoms
+            for name, term in atom.terms
+            if term == variable
+        )
+        for variable in residual.boundary
+    )
+    return _FEW_GROUPS * groups <= rows
+
+
+def _size(residual: Residual) -> tuple[int, int]:
+    return len(residual.members), -len(residual.boundary)
+
+
+def _are_groups_of(finer: Joined, plan: Joined) -> bool:
+    """Whether both count the same combinations of rows, one of them by more variables."""
+    if not plan.residual.boundary <= finer.residual.boundary:
+        return False
+    join = _join_of(plan)
+    return join is not None and join == _join_of(finer)
+
+
+def begins_with(plan: Joined, smaller: Joined) -> bool:
+    """Whether a residual can be counted from the groups of a smaller one, each row found by a key.
+
+    What the other tables and conditions read of the smaller one is its boundary.
+    """
+    whole, part = plan.residual, smaller.residual
+    if not part.members < whole.members or whole.query is not part.query or not part.boundary:
+        return False
+    if any(one.output is not None or one.external or one.weighted for one in (whole, part)):
+        return False
+    if any(isinstance(one, SemiJoins) for one in (plan, smaller)) or whole.generals:
+        return False
+    if not set(part.predicates) <= set(whole.predicates):
+        return False
+    rest = [whole.query.atoms[i] for i in sorted(whole.members - part.members)]
+    left = (p for p in whole.predicates if p not in part.predicates)
+    needed = whole.boundary.union(*(a.variables for a in rest), *(p.variables for p in left))
+    if not needed & part.variables <= part.boundary or not leads_by_keys(part.boundary, rest):
+        return False
+    return all(
+        behave_alike([a.table.column(n).type for a in whole.atoms for n, t in a.terms if t == v])
+        for v in part.boundary
+    )
 
 
 def _join_of(plan: Joined) -> Hashable | None:

@@ -6,6 +6,7 @@ The tree is written in no dialect: the last call, ``tree.sql(dialect=...)``, cho
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from sqlglot import exp
 
@@ -125,6 +126,47 @@ def join_of(
     select = exp.Select(from_=exp.From(this=rows(begin)))
     joined_here = {v for v, _ in within}
     where = [*(equal for _, equal in within), *atom_conditions(begin)]
+    return _joined_all(select, places, joined_here, where, rest, rows, residual)
+
+
+def joined_further(
+    select: exp.Select, places: Places, residual: Residual, smaller: Residual
+) -> tuple[exp.Select, Places]:
+    """The groups of a smaller residual, whose boundary has these places, with all other atoms."""
+    members = residual.members - smaller.members
+    kept = frozenset(places)
+    # What is known comes first: each atom is found by what atoms before it hold.
+    rest: list[Atom] = []
+    waiting = [residual.query.atoms[i] for i in sorted(members)]
+    while waiting:
+        known = kept.union(*(atom.variables for atom in rest))
+        near = (atom for atom in waiting if not known.isdisjoint(atom.variables))
+        rest.append(next(near, waiting[0]))
+        waiting.remove(rest[-1])
+    further = replace(
+        residual,
+        members=members,
+        inequalities=residual.inequalities - smaller.inequalities,
+        comparisons=residual.comparisons - smaller.comparisons,
+        generals=(),
+    )
+
+    def rows(atom: Atom) -> exp.Expression:
+        return rows_of(atom.table, atom.reads, atom.alias)
+
+    return _joined_all(select, places, set(), [], rest, rows, further)
+
+
+def _joined_all(
+    select: exp.Select,
+    places: Places,
+    joined_here: set[Variable],
+    where: list[exp.Expression],
+    rest: Iterable[Atom],
+    rows: Callable[[Atom], exp.Expression],
+    residual: Residual,
+) -> tuple[exp.Select, Places]:
+    """What is there, joined with the rest, by all conditions of a residual."""
     for atom in rest:
         own, within = _own_places(atom)
         common = {

@@ -1,4 +1,4 @@
-"""Plans over one join -> one statement: its groups, and what is summed up from them."""
+"""Plans that are read from the groups of others -> one statement: each group is counted once."""
 
 from __future__ import annotations
 
@@ -9,45 +9,56 @@ from sqlrs.planning.plan import SemiJoins, table_names
 from sqlrs.planning.rolling_up import Joined, RolledUp
 from sqlrs.query import Variable
 from sqlrs.sql.factorised import StatementBuilder
-from sqlrs.sql.plain import grouped_count, join_of, largest_of
+from sqlrs.sql.plain import grouped_count, join_of, joined_further, largest_of
 from sqlrs.sql.semi_joins import semi_joined
 from sqlrs.trees.build import grouped_by, named, number, select_from, table_named
 from sqlrs.trees.identifiers import again, column
 from sqlrs.trees.naming import RESULTS, column_names
 
+_Names = dict[Variable, str]
+
 
 def rolled_up_statement(together: RolledUp, dialect: str) -> exp.Select:
     """One row with the value of each plan, in order."""
-    finest = together.plans[0]
-    building = StatementBuilder(dialect_named(dialect), table_names(finest.residual))
-    names = column_names(finest.residual.boundary)
-    groups = building.add("per_boundary_value", _groups(finest, names))
-    values = [
-        named(exp.Subquery(this=_value(plan, groups, names)), f"value_{place}")
-        for place, plan in enumerate(together.plans, 1)
-    ]
+    reserved = frozenset[str]().union(*(table_names(one.residual) for one in together.plans))
+    building = StatementBuilder(dialect_named(dialect), reserved)
+    groups: list[str] = []
+    values = []
+    for plan, parent in zip(together.plans, together.parents, strict=True):
+        names = column_names(plan.residual.boundary)
+        if parent is None:
+            rows = _groups(plan, names)
+        else:
+            rows = _from_groups(plan, together.plans[parent], groups[parent], names)
+        name = building.add("per_boundary_value", rows)
+        groups.append(name)
+        value = select_from(table_named(name), column(RESULTS, name))
+        value = largest_of(value) if plan.residual.boundary else value
+        values.append(named(exp.Subquery(this=value), f"value_{len(groups)}"))
     return building.finished(exp.Select(expressions=values))
 
 
-def _groups(finest: Joined, names: dict[Variable, str]) -> exp.Select:
-    residual = finest.residual
-    if isinstance(finest, SemiJoins):
-        joined, places = semi_joined(residual, finest.found)
+def _groups(plan: Joined, names: _Names) -> exp.Select:
+    residual = plan.residual
+    if isinstance(plan, SemiJoins):
+        joined, places = semi_joined(residual, plan.found)
     else:
         joined, places = join_of(residual)
     return grouped_count(joined, places, sorted(residual.boundary), None, shown=names)
 
 
-def _value(plan: Joined, groups: str, names: dict[Variable, str]) -> exp.Select:
-    """The largest sum of the groups with one value of the plan's own boundary."""
-    boundary = sorted(plan.residual.boundary)
-    counted = column(RESULTS, groups)
-    if len(boundary) == len(names):
-        return largest_of(select_from(table_named(groups), counted))
-    total = exp.Sum(this=counted)
-    if not boundary:
-        whole = exp.Coalesce(this=total, expressions=[number(0)])
-        return select_from(table_named(groups), named(whole, RESULTS))
-    keys = [column(names[v], groups) for v in boundary]
-    summed = select_from(table_named(groups), named(total, RESULTS))
-    return largest_of(grouped_by(summed, map(again, keys)))
+def _from_groups(plan: Joined, parent: Joined, groups: str, names: _Names) -> exp.Select:
+    """The groups of a plan, each a sum of the parent's groups that meet rows of further tables."""
+    residual, smaller = plan.residual, parent.residual
+    held = column_names(smaller.boundary)
+    places: dict[Variable, exp.Expression] = {v: column(held[v], groups) for v in held}
+    joined = exp.Select(from_=exp.From(this=table_named(groups)))
+    if smaller.query is residual.query and smaller.members < residual.members:
+        joined, found = joined_further(joined, places, residual, smaller)
+        places = dict(found)
+    total: exp.Expression = exp.Sum(this=column(RESULTS, groups))
+    if not residual.boundary:
+        total = exp.Coalesce(this=total, expressions=[number(0)])
+    keys = [named(again(places[v]), names[v]) for v in sorted(residual.boundary)]
+    joined.set("expressions", [*keys, named(total, RESULTS)])
+    return grouped_by(joined, (again(places[v]) for v in sorted(residual.boundary)))

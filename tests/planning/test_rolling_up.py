@@ -20,13 +20,14 @@ from sqlrs.measuring import sampling as reading
 from sqlrs.noise import PolyLaplace
 from sqlrs.planning import leading as leading_planning
 from sqlrs.planning.plan import Plain, SemiJoins
-from sqlrs.planning.rolling_up import Joined, RolledUp, rolled_up
+from sqlrs.planning.rolling_up import Joined, RolledUp, read_together
 from sqlrs.planning.witnesses import witnessed
+from sqlrs.query import Comparison, Inequality, Query, Variable
 from sqlrs.residuals.residual import Residual, Residuals
 from sqlrs.sql.rolled_up import rolled_up_statement
 from sqlrs.sql.write import statement_of
 from tests.planning.adapters import Direct
-from tests.planning.strategies import Case, cases
+from tests.planning.strategies import NUMBERS, TABLES, Case, cases, queries, rows_of, tables
 from tests.planning.test_witnesses import witnessed_cases
 from tests.support.builders import atom, query, table
 from tests.support.examples import examples
@@ -38,19 +39,15 @@ def plan_of(residual: Residual) -> Joined:
     return Plain(residual) if found is None else SemiJoins(residual, found)
 
 
-def check(case: Case, snapshot: Direct, data: st.DataObject) -> None:
-    """The residual by several boundaries, as if other tables were left out."""
-    whole = case.residual
-    if whole.external:
-        return
-    names = sorted(whole.variables)
-    drawn = st.sets(st.sampled_from(names)) if names else st.just(set())
-    boundaries = {whole.boundary, frozenset(), *map(frozenset, data.draw(st.lists(drawn)))}
-    plans = [plan_of(replace(whole, boundary=one)) for one in boundaries]
-    for one in {a.table.name: a.table for a in whole.atoms}.values():
-        snapshot.fill(one, case.rows[one.name])
-    found = rolled_up(plans)
-    event(f"rolled up: {bool(found)}")
+def together(plans: list[Joined]) -> list[RolledUp]:
+    """As if every residual had few groups, and no better plan alone."""
+    return read_together(plans, [False] * len(plans), lambda residual: True)
+
+
+def compare(plans: list[Joined], snapshot: Direct) -> None:
+    """Each value is the one by the definition, and none is read twice."""
+    found = together(plans)
+    event(f"read together: {max((len(one.plans) for one in found), default=0)}")
     seen = [plan for several in found for plan in several.plans]
     assert len(seen) == len({id(plan) for plan in seen})
     for several in found:
@@ -58,6 +55,44 @@ def check(case: Case, snapshot: Direct, data: st.DataObject) -> None:
         values = integers(snapshot.rows(statement))
         plain = [Plain(plan.residual) for plan in several.plans]
         assert values == [snapshot.scalar(statement_of(p, snapshot.dialect)) for p in plain]
+
+
+def check(case: Case, snapshot: Direct, data: st.DataObject) -> None:
+    """The residual by several boundaries, as if other tables were left out."""
+    whole = case.residual
+    if whole.external:
+        return
+    names = sorted(whole.variables)
+    some: st.SearchStrategy[set[Variable]] = (
+        st.sets(st.sampled_from(names)) if names else st.just(set())
+    )
+    boundaries = {whole.boundary, frozenset(), *map(frozenset, data.draw(st.lists(some)))}
+    plans = [plan_of(replace(whole, boundary=one)) for one in boundaries]
+    for one in {a.table.name: a.table for a in whole.atoms}.values():
+        snapshot.fill(one, case.rows[one.name])
+    compare(plans, snapshot)
+
+
+def check_query(
+    of: Query, rows: dict[str, list[tuple[object, ...]]], snapshot: Direct, data: st.DataObject
+) -> None:
+    """All residuals of a query, which begin with each other, some by another boundary.
+
+    Lookups that are left out can leave any boundary.
+    """
+    residuals = Residuals(of)
+    parts = [*residuals.undecided(residuals.required), residuals.of(of.everything)]
+    for one in {a.table.name: a.table for a in of.atoms}.values():
+        snapshot.fill(one, rows[one.name])
+    drawn: list[Joined] = []
+    for part in parts:
+        if not part.external:
+            names = sorted(part.variables)
+            if data.draw(st.booleans()) and names:
+                other = frozenset(data.draw(st.sets(st.sampled_from(names))))
+                part = replace(part, boundary=other)
+            drawn.append(plan_of(part))
+    compare(drawn, snapshot)
 
 
 @pytest.mark.parametrize("engine", ["duckdb", "postgres"])
@@ -68,6 +103,40 @@ def test_the_same_values(
 ) -> None:
     snapshot = on_duckdb if engine == "duckdb" else on_postgres
     check(data.draw(cases() | witnessed_cases()), snapshot, data)
+
+
+@st.composite
+def joined_by_keys(draw: st.DrawFn, line: Line = NUMBERS) -> Query:
+    """Tables of which most lead to the next one by its key."""
+    bag, wide, keyed = (one for one in tables(line) if one.name in ("bag", "wide", "keyed"))
+    names = [draw(st.sampled_from("abcd")) for _ in range(8)]
+    atoms = [atom(bag, names[0], names[1])]
+    if not line.values:
+        first = Variable(names[0], NUMBERS.type)
+        atoms.append(replace(atom(wide, "a", names[2], names[3]), alias="wide1"))
+        atoms.append(replace(atom(wide, "b", names[4], names[5]), alias="wide2"))
+        assert first in atoms[0].variables
+    atoms.append(replace(atom(keyed, names[6], names[7]), alias="keyed1"))
+    inequalities, comparisons = frozenset[Inequality](), frozenset[Comparison]()
+    held = sorted(frozenset[Variable]().union(*(one.variables for one in atoms)))
+    if len(held) > 1 and draw(st.booleans()):
+        x, y = draw(st.permutations(held))[:2]
+        if draw(st.booleans()):
+            inequalities = frozenset({Inequality.between(x, y)})
+        else:
+            comparisons = frozenset({Comparison(x, y, draw(st.booleans()))})
+    return Query(tuple(atoms), inequalities, comparisons)
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "postgres"])
+@settings(max_examples=examples(80))
+@given(data=st.data())
+def test_residuals_that_begin_with_each_other(
+    on_duckdb: Direct, on_postgres: Direct, engine: str, data: st.DataObject
+) -> None:
+    snapshot = on_duckdb if engine == "duckdb" else on_postgres
+    of = data.draw(joined_by_keys() | queries())
+    check_query(of, {one.name: data.draw(rows_of(one)) for one in TABLES}, snapshot, data)
 
 
 SPECIAL = [(engine, line) for engine, lines in LINES.items() for line in lines]
@@ -82,6 +151,10 @@ def test_special_values(
     snapshot = on_duckdb if engine == "duckdb" else on_postgres
     some = cases(most_atoms=3, line=line) | witnessed_cases(most_atoms=3, line=line)
     check(data.draw(some), snapshot, data)
+    of = data.draw(queries(3, line))
+    check_query(
+        of, {one.name: data.draw(rows_of(one, line)) for one in tables(line)}, snapshot, data
+    )
 
 
 PERSON = table("person", "id", "city", "age", keys=["id"], nullable="city age")
@@ -95,17 +168,17 @@ def test_what_is_no_finer_is_read_apart(on_duckdb: Direct) -> None:
     p, c, a = (next(v for v in whole.variables if v.name == name) for name in "pca")
     plans = [Plain(replace(whole, boundary=frozenset(b))) for b in ([p], [c, a], [c], [])]
     alone = Plain(residuals.of(frozenset({0})))
-    (together,) = rolled_up([*plans, alone])
-    assert together.plans[0].residual.boundary == {c, a}
-    assert {plan.residual.boundary for plan in together.plans} == {
+    (found,) = together([*plans, alone])
+    assert found.plans[0].residual.boundary == {c, a}
+    assert {plan.residual.boundary for plan in found.plans} == {
         frozenset(b) for b in ([c, a], [c], [])
     }
-    assert rolled_up([plans[0], alone]) == []
+    assert together([plans[0], alone]) == []
     on_duckdb.fill(PERSON, [(1, 1, None), (2, 1, None), (3, 1, 5), (4, None, 5)])
     on_duckdb.fill(VISIT, [(1, 0), (1, 1), (2, 0), (3, 0), (4, 0), (4, 1)])
-    values = integers(on_duckdb.rows(rolled_up_statement(together, "duckdb")))
+    values = integers(on_duckdb.rows(rolled_up_statement(found, "duckdb")))
     assert values == [3, 4, 6]
-    finest_alone = RolledUp((together.plans[0], together.plans[0], together.plans[0]))
+    finest_alone = RolledUp((found.plans[0],) * 3, (None,) * 3)
     assert integers(on_duckdb.rows(rolled_up_statement(finest_alone, "duckdb"))) == [3, 3, 3]
 
 
