@@ -89,9 +89,11 @@ def until_settled(
         if not chosen:
             work.hear(len(work.statements))
             last_time.members |= known.keys() - before.keys()
-            if last_time.times == _ONCE_MORE and last_time.limits == limits:
-                last_time.members -= _left_out(work, evaluator, folding, known, limits)
-            last_time.limits = limits
+            now = evaluator.limits(work.statements)
+            # What was read on the way may be enough by itself from now on.
+            if now != limits or (last_time.times == _ONCE_MORE and last_time.limits == limits):
+                last_time.members -= _left_out(work, evaluator, folding, known, now)
+            last_time.limits = now
             return most, settled
         limited = _limited(evaluator, chosen)
         chosen = [part for part in chosen if part not in limited]
