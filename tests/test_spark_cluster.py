@@ -156,6 +156,24 @@ def test_a_worker_is_killed_and_the_values_stay(
     assert child.returncode == 0
 
 
+def test_a_cluster_without_workers_says_so(edges: Path, tmp_path: Path) -> None:
+    """Spark's own warning is silenced, and jobs wait as long as it takes."""
+    with standalone(tmp_path / "empty", workers=0) as empty:
+        command = [sys.executable, "-m", "sqlrs", "count", PATHS, "--db", empty.url]
+        with subprocess.Popen(
+            [*command, "--table", f"edge={edges}", "--epsilon", "1"],
+            env=empty.environment,
+            cwd=ROOT,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as child:
+            assert child.stderr is not None
+            assert "no executor yet" in child.stderr.readline()
+            child.send_signal(signal.SIGINT)
+            assert "interrupted" in child.stderr.read()
+        assert child.returncode == 130
+
+
 def test_the_server_of_spark_connect_is_killed(edges: Path, tmp_path: Path) -> None:
     """Its client would go on asking for ten minutes."""
     tmp_path.chmod(0o700)

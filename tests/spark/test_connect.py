@@ -17,8 +17,8 @@ from tests.spark import test_statements_alike as alike
 from tests.support.spark import connect_url, load
 from tests.support.spark_golden import SparkConstructs
 
-# A window, a series of days, a join that is pruned, a schema, names of all kinds: see CONSTRUCTS.
-_QUICK = frozenset({"join_on", "comparison_internal", "sweep_date", "quoted_names"})
+# A join, a series of days with a window, names of all kinds.
+_QUICK = frozenset({"join_on", "sweep_date", "quoted_names"})
 
 
 @pytest.fixture(scope="module")
@@ -53,13 +53,8 @@ def opened(spark: Any) -> Iterator[dict[str, tuple[Database, Database]]]:
         yield found
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(n, marks=[] if n == "group_of_join" else [pytest.mark.slow])
-        for n in alike.STATEMENTS
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", alike.STATEMENTS)
 def test_statements_about_rows(
     opened: dict[str, tuple[Database, Database]], name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
