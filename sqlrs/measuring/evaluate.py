@@ -235,15 +235,13 @@ class Evaluator:
 
     def pays(self, whole: Residual) -> bool:
         """Whether earlier releases spent as much without a value of whole tables as it costs."""
-        plan, statistics = self._plan(whole), self.statistics
-        assert statistics is not None
-        cost = max(_expected_cost(plan, statistics), _WORTH_SHARING)
-        return self.sampled.spent_before(self.snapshot, of_whole_tables(whole)) >= cost
+        spent = self.sampled.spent_before(self.snapshot, self.known_as(whole)[1])
+        return spent >= _WORTH_SHARING and spent >= self.expected_cost(whole)
 
     def note(self, whole: Residual, seconds: float) -> None:
         """Keep in mind what was spent for want of a value of whole tables."""
         cost = seconds * _COST_OF_A_SECOND
-        self.sampled.spend(self.snapshot, of_whole_tables(whole), cost)
+        self.sampled.spend(self.snapshot, self.known_as(whole)[1], cost)
 
     def _values(self, batch: ResidualPlan | list[Stepped]) -> list[int]:
         if isinstance(batch, list):
@@ -350,7 +348,7 @@ class Evaluator:
         most = limit(residual, statistics)
         if (without := self.whole(whole)) is not None:
             values = self.sampled.values(self.snapshot)
-            most = min(most, values.get(of_whole_tables(without), most))
+            most = min(most, values.get(self.known_as(without)[1], most))
         if residual.external or residual.output is not None or self.how != "auto":
             return most
         leaders = self._leaders(residual, statistics)

@@ -11,7 +11,7 @@ from sqlrs.engines.base import rows_for_good
 from sqlrs.measuring.evaluate import Evaluator
 from sqlrs.measuring.work import Folding, Gauge, Work
 from sqlrs.planning.key_joins import has_condition
-from sqlrs.planning.limits import frequency_above, frequency_of, of_whole_tables
+from sqlrs.planning.limits import frequency_above
 from sqlrs.planning.table_statistics import Columns
 from sqlrs.residuals.residual import Members, Residual
 
@@ -156,7 +156,8 @@ def _limited(evaluator: Evaluator, chosen: list[Residual]) -> list[Residual]:
     found = []
     for part in chosen:
         one = evaluator.reduced(part)
-        above = None if frequency_of(one) else frequency_above(one)
+        own, _ = evaluator.known_as(one)
+        above = None if own else frequency_above(one)
         if above is not None and not kept and _is_cheap(one, *above):
             continue
         if above is not None and (columns := (above[0].identity, above[1])) not in known:
@@ -172,8 +173,9 @@ def _whole_read(evaluator: Evaluator, part: Residual) -> bool:
     whole = evaluator.whole(part)
     if whole is None or part.members == evaluator.query.everything:
         return False
-    values = evaluator.sampled.values(evaluator.snapshot)
-    if of_whole_tables(whole) in values or frequency_of(whole) or not evaluator.pays(whole):
+    columns, tables = evaluator.known_as(whole)
+    known = columns or tables in evaluator.sampled.values(evaluator.snapshot)
+    if known or not evaluator.pays(whole):
         return False
     _learn(evaluator, whole, evaluator(whole).value)
     return True
