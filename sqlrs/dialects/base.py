@@ -86,8 +86,6 @@ class Dialect:
     """Whether nobody writes the text of a statement to a log: values of rows may stand in it."""
     most_chained: ClassVar[int] = 0
     """Up to so many residuals are evaluated in one statement in which one leads to the next."""
-    joins_by_exchange: ClassVar[bool] = False
-    """Whether even relations of one row are sent to each other before they are joined."""
     runs_above: ClassVar[bool] = False
     """Whether what stands above the cuts, which runs in DuckDB, is read there as it is written."""
     keeps_settings: ClassVar[bool] = False

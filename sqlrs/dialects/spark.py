@@ -38,7 +38,6 @@ class Spark(Dialect):
     quick_rows = 50_000_000.0
     # Equal steps are exchanged once, and what begins from them reads no table.
     most_chained = 16
-    joins_by_exchange = True
 
     def as_read(self, tree: exp.Expr) -> exp.Expr:
         """In ANSI mode CAST fails where TRY_CAST gives NULL; the parser takes both for the latter.

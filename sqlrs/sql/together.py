@@ -28,7 +28,7 @@ from sqlrs.sql.in_words import shared_words
 from sqlrs.sql.leading_groups import groups_of, kept_as, leading_select
 from sqlrs.sql.write import statement_of
 from sqlrs.trees.build import inner, named, number, select_from, table_named, union_of
-from sqlrs.trees.identifiers import column, identifier
+from sqlrs.trees.identifiers import column
 from sqlrs.trees.naming import RESULTS, free_name
 
 # Some ten seconds: beyond that the memory of one plan at a time is the safer choice.
@@ -85,26 +85,15 @@ def together(plans: Sequence[Stepped], dialect: str) -> exp.Select:
         name = free_name(f"value_{place}", taken)
         outside[name] = statement_of(plan, dialect, kept, frozenset(taken))
         values.append(name)
-    own = dialect_named(dialect)
-    if own.joins_by_exchange:
-        select = _in_rows(values, free_name("all_values", taken))
-    else:
-        select = _side_by_side(values)
-    outer = StatementBuilder(own, ctes=outside)
-    return outer.finished(select)
+    outer = StatementBuilder(dialect_named(dialect), ctes=outside)
+    return outer.finished(_side_by_side(values, free_name("all_values", taken)))
 
 
-def _side_by_side(values: Sequence[str]) -> exp.Select:
-    """Relations of one row each as one row."""
-    select = exp.select(*(exp.alias_(column(RESULTS, name), name) for name in values))
-    select = select.from_(identifier(values[0]))
-    for name in values[1:]:
-        select = select.join(identifier(name), join_type="cross", copy=False)
-    return select
+def _side_by_side(values: Sequence[str], alias: str) -> exp.Select:
+    """Relations of one row each as one row.
 
-
-def _in_rows(values: Sequence[str], alias: str) -> exp.Select:
-    """The same without a join: rows below each other, of which each has a column of its own."""
+    Without a join: Spark would exchange rows for it, DuckDB look for the best of many orders.
+    """
     rows = [
         select_from(table_named(name), named(number(i), _PLACE), column(RESULTS, name))
         for i, name in enumerate(values)

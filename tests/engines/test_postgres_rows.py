@@ -156,10 +156,26 @@ def test_a_reset_session_is_another_one(engine: Engine) -> None:
         assert learned(engine, 1) is None
 
 
-def test_foreign_rows_change_unseen(engine: Engine, owner: psycopg.Connection) -> None:
-    owner.execute("CREATE FOREIGN DATA WRAPPER w")
-    owner.execute("CREATE SERVER s FOREIGN DATA WRAPPER w")
-    owner.execute("CREATE FOREIGN TABLE away (a INT) SERVER s")
+@pytest.mark.parametrize(
+    "kept",
+    [
+        "CREATE FOREIGN DATA WRAPPER w; CREATE SERVER s FOREIGN DATA WRAPPER w; "
+        "CREATE FOREIGN TABLE away (a INT) SERVER s",
+        "CREATE ACCESS METHOD own TYPE TABLE HANDLER heap_tableam_handler; "
+        "CREATE TABLE away (a INT) USING own",
+        "CREATE ACCESS METHOD own TYPE TABLE HANDLER heap_tableam_handler; "
+        "CREATE MATERIALIZED VIEW away USING own AS SELECT 1 AS a",
+        # The extension itself is no part of the tests: that it is named is all that is asked.
+        "INSERT INTO pg_extension "
+        "(oid, extname, extowner, extnamespace, extrelocatable, extversion) "
+        "SELECT 1, 'citus', extowner, extnamespace, false, '1' FROM pg_extension LIMIT 1",
+    ],
+    ids=["foreign", "table", "view", "citus"],
+)
+def test_rows_kept_elsewhere_change_unseen(
+    engine: Engine, owner: psycopg.Connection, kept: str
+) -> None:
+    owner.execute(kept)
     for _ in range(3):
         assert learned(engine, 1) is None
 

@@ -31,6 +31,7 @@ fsync = off
 synchronous_commit = off
 full_page_writes = off
 wal_level = minimal
+autovacuum = off
 max_wal_senders = 0
 """
 # Its standard input is a pipe from this process: it ends when this process ends, however that
