@@ -6,6 +6,7 @@ import random
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
+from fractions import Fraction
 from threading import Event
 
 import duckdb
@@ -21,9 +22,11 @@ from sqlrs.engines.base import Opened, Row, Snapshot, one_integer
 from sqlrs.engines.started_ahead import StartedAhead
 from sqlrs.errors import QueryRefused
 from sqlrs.measures import Ordinals
+from sqlrs.measuring import work
 from sqlrs.measuring.evaluate import Evaluator
 from sqlrs.measuring.measurements import Measurements
 from sqlrs.measuring.sampling import SampledTables
+from sqlrs.measuring.work import Values
 from sqlrs.mechanisms.vector_base import Summand
 from sqlrs.planning.key_joins import joins_by_keys
 from sqlrs.query import Query, Variable
@@ -161,6 +164,50 @@ def test_a_statement_reads_each_table_once(opened: tuple[sqlrs.Database, object]
             measurements.totals(one.signed, one.residuals, domains)
     assert len(terms) > 2
     assert len(counting.statements) == 1
+
+
+NEVER = """
+SELECT count(*) FROM person JOIN visit a ON a.v_person = p_id AND a.v_cost < 90
+WHERE EXISTS (SELECT 1 FROM visit b WHERE b.v_person = p_id AND b.v_kind <> a.v_kind)
+  AND NOT EXISTS (SELECT 1 FROM visit c WHERE c.v_person = p_id AND c.v_cost > 5)
+"""
+
+
+def test_what_took_long_is_read_once_for_all_terms(
+    opened: tuple[sqlrs.Database, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Visits among others, less those of who paid: both need one person's among others."""
+    database, writer = opened
+    compiled = CompiledStatement.of(NEVER, database.catalog, database.settings)
+    terms = [(one, asked[0]) for asked, own in compiled.asked.items() for one in own]
+    assert len(terms) == 2
+    fewer = 0
+    for number in range(6):
+        fill(writer, rows(random.Random(SEED + number)))
+        written = []
+        folded = []
+        for plan, long in (("plain", 1e9), ("auto", 1e9), ("auto", 0.0)):
+            monkeypatch.setattr(work, "_LONG", long)
+            with database.engine.snapshot() as snapshot:
+                counting = CountingSnapshot(snapshot)
+                measurements = Measurements(Opened(counting, database.engine.dialect), plan)
+                measurements.read_ahead((one.signed, one.residuals, own) for one, own in terms)
+                found = [
+                    measurements.enough(one.residuals, sum_reached(one.residuals), every_value)
+                    for one, _ in terms
+                ]
+            folded.append([(one.count, every_value(one.values)) for one in found])
+            written.append(sum(map(len, counting.statements)))
+        assert folded[0] == folded[1] == folded[2]
+        assert written[2] <= written[1]
+        fewer += written[2] < written[1]
+    assert fewer
+
+
+def every_value(values: Values) -> Fraction:
+    """A fold that every value moves, each in its own way."""
+    by_place = sorted(values.items(), key=lambda one: sorted(one[0]))
+    return Fraction(sum(value * 3**place for place, (_, value) in enumerate(by_place)))
 
 
 class CountingSnapshot:

@@ -235,12 +235,24 @@ class Measurements:
                 values = zip(chain.residuals, chain.run(), strict=True)
                 return known | {part.members: value for part, value in values}, None
             known |= read_before(work, evaluator)
+            known |= self._of_other_queries(work, evaluator, known)
             if fold is None or evaluator.statistics is None:
                 found = run(work, evaluator, work.statements, known)
                 work.hear(len(work.statements))
                 return found, None
             folding = fold if isinstance(fold, Folding) else Folding.exactly(fold)
-            return until_settled(work, evaluator, folding, known)
+            found, settled = until_settled(work, evaluator, folding, known)
+            if len(self.expected) > 1:
+                for part in work.took_long():
+                    self.beside.learn_long(evaluator.reduced(part), found[part.members])
+            return found, settled
+
+    def _of_other_queries(self, work: Work, evaluator: Evaluator, known: Known) -> Known:
+        """Values that took long and were another query's as well, of those of one statement."""
+        whole = work.residuals.query.everything
+        waiting = [p for p in work.statements if p.members not in known and p.members != whole]
+        read = {p.members: self.beside.of_another(evaluator.reduced(p)) for p in waiting}
+        return {members: value for members, value in read.items() if value is not None}
 
     @contextmanager
     def _evaluator(self, residuals: Residuals) -> Iterator[Evaluator]:

@@ -11,6 +11,7 @@ from sqlglot import exp
 from sqlrs.engines.base import Snapshot, integers
 from sqlrs.measuring.work import Work
 from sqlrs.records import dataclass
+from sqlrs.residuals.isomorphism import isomorphic
 from sqlrs.residuals.residual import Members, Residual, Residuals
 from sqlrs.sql.plain import largest_side_by_side
 from sqlrs.sql.side_by_side import SideBySide
@@ -19,10 +20,14 @@ from sqlrs.trees.kept import Kept
 
 @dataclass(repr=False)
 class ReadOnTheWay:
-    """Sums that will be wanted, and the values that were read beside others. Private."""
+    """Sums that will be wanted, and the values that were read beside others. Private.
+
+    ``_long``: residuals of any query that took long on the snapshot that is open.
+    """
 
     sums: list[Residuals] = field(default_factory=list)
     _read: list[tuple[Residuals, Members, int]] = field(default_factory=list)
+    _long: list[tuple[Residual, int]] = field(default_factory=list)
 
     def __repr__(self) -> str:
         return "ReadOnTheWay(private)"
@@ -39,6 +44,24 @@ class ReadOnTheWay:
         """A value that was read on the way, None where it was not."""
         own = (value for one, m, value in self._read if one is residuals and m == members)
         return next(own, None)
+
+    def learn_long(self, residual: Residual, value: int) -> None:
+        """Keep a value that took long, on the same snapshot.
+
+        What reaches across its boundary may be read otherwise in another query.
+        """
+        if not residual.external:
+            self._long.append((residual, value))
+
+    def of_another(self, residual: Residual) -> int | None:
+        """The value of a residual that was one of another query already, None where it was not."""
+        size = len(residual.members), len(residual.boundary)
+        same = (
+            value
+            for other, value in self._long
+            if (len(other.members), len(other.boundary)) == size and isomorphic(other, residual)
+        )
+        return next(same, None)
 
     def known(self, work: Work, snapshot: Snapshot, kept: Kept) -> dict[Members, int]:
         """The values that are there already, or are read now together with those of a sum."""

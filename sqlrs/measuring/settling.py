@@ -20,8 +20,6 @@ Known = dict[Members, int]
 _SHARE = 8
 # A count that is asked so often with the same limits is worth to find out what it can do without.
 _ONCE_MORE = 2
-# Seconds of a value beside which another look at the sensitivity is nothing.
-_LONG = 0.05
 
 
 def read_before(work: Work, evaluator: Evaluator) -> Known:
@@ -135,14 +133,11 @@ def _note_needless(work: Work, evaluator: Evaluator, folding: Folding, values: K
 
     No such limit is below the value itself.
     """
-    for part in work.statements:
-        seconds = work.seconds.get(part.members, 0.0)
-        if seconds < _LONG or part.members == work.residuals.query.everything:
-            continue
+    for part in work.took_long():
         if (whole := evaluator.whole(part)) is not None:
             least = {**values, part.members: 0}
             if folding.settled(work.values(least), work.values(values)) is not None:
-                evaluator.note(whole, seconds)
+                evaluator.note(whole, work.seconds[part.members])
 
 
 def _limited(evaluator: Evaluator, chosen: list[Residual]) -> list[Residual]:
@@ -174,7 +169,10 @@ def _whole_read(evaluator: Evaluator, part: Residual) -> bool:
     if whole is None or part.members == evaluator.query.everything:
         return False
     columns, tables = evaluator.known_as(whole)
-    known = columns or tables in evaluator.sampled.values(evaluator.snapshot)
+    if columns is not None:
+        known = columns in evaluator.sampled.frequencies(evaluator.snapshot)
+    else:
+        known = tables in evaluator.sampled.values(evaluator.snapshot)
     if known or not evaluator.pays(whole):
         return False
     _learn(evaluator, whole, evaluator(whole).value)

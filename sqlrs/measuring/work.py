@@ -18,6 +18,9 @@ Fold = Callable[[Values], Fraction]
 Settled = Callable[[Values, Values], Fraction | None]
 Gauge = Callable[[Values], tuple[int, ...]]
 
+# Seconds of a value beside which another look at the sensitivity is nothing.
+_LONG = 0.05
+
 
 @dataclass(frozen=True)
 class Folding:
@@ -69,6 +72,15 @@ class Work:
         everything = residuals.of(residuals.query.everything)
         self.statements = [everything] if counted else []
         self.statements += [p for p in parts if self.same[p.members] == p.members]
+
+    def took_long(self) -> list[Residual]:
+        """The residuals but the query itself whose statements took long."""
+        seconds, whole = self.seconds, self.residuals.query.everything
+        return [
+            part
+            for part in self.statements
+            if seconds.get(part.members, 0.0) >= _LONG and part.members != whole
+        ]
 
     def values(self, measured: Values) -> Values:
         """T_E of every wanted set from the values of the statements."""

@@ -8,7 +8,8 @@ import duckdb
 import psycopg
 import pytest
 
-from sqlrs.planning import prune
+from sqlrs.measuring import sampling
+from sqlrs.planning import leading, prune
 from tests.planning.adapters import Direct
 
 
@@ -17,6 +18,16 @@ def one_seed() -> Iterator[None]:
     """With one seed little data has survivors too, and values that a wrong bound would lose."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(prune, "SEEDS", 1)
+        yield
+
+
+@pytest.fixture(scope="module")
+def all_is_kept() -> Iterator[None]:
+    """Small tables are otherwise too quick to be worth anything that is kept."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sampling, "_SMALL", 0)
+        patch.setattr(sampling, "_PATIENCE", 0.0)
+        patch.setattr(leading, "_WORTH_KEEPING", 0)
         yield
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -45,15 +44,7 @@ from tests.planning.strategies import TABLES, Case, cases, queries, rows_of
 from tests.support.builders import atom, query, table
 from tests.support.examples import examples
 
-
-@pytest.fixture(scope="module", autouse=True)
-def read_everything() -> Iterator[None]:
-    """Small tables are otherwise too quick to be worth anything that is kept."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reading, "_SMALL", 0)
-        patch.setattr(reading, "_PATIENCE", 0.0)
-        patch.setattr(leading_planning, "_WORTH_KEEPING", 0)
-        yield
+pytestmark = pytest.mark.usefixtures("all_is_kept")
 
 
 def plain_value(residual: Residual, snapshot: Direct) -> int:

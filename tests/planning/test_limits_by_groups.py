@@ -11,7 +11,6 @@ import pytest
 from sqlglot import exp
 
 from sqlrs.epsilon import parse_epsilon
-from sqlrs.measuring import sampling as reading
 from sqlrs.measuring.evaluate import Evaluator
 from sqlrs.measuring.measure import measure
 from sqlrs.measuring.measurements import Measurements
@@ -33,13 +32,12 @@ CUSTOMER = table("customer", "id", keys=["id"])
 LINE = table("line", "orders", "part", "number")
 
 
+pytestmark = pytest.mark.usefixtures("all_is_kept")
+
+
 @pytest.fixture(scope="module", autouse=True)
-def read_everything() -> Iterator[None]:
-    """Small tables are otherwise too quick to be worth anything that is kept."""
+def few_lead() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reading, "_SMALL", 0)
-        patch.setattr(reading, "_PATIENCE", 0.0)
-        patch.setattr(leading_planning, "_WORTH_KEEPING", 0)
         patch.setattr(leading_planning, "LEADING_BY_ONE", 4)
         yield
 

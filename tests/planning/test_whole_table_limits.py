@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlglot import exp
 
-from sqlrs.measuring import evaluate, settling
+from sqlrs.measuring import evaluate, work
 from sqlrs.measuring import sampling as reading
 from sqlrs.measuring.evaluate import Evaluator
 from sqlrs.measuring.measure import measure
@@ -35,7 +35,7 @@ def everything_is_worth_it() -> Iterator[None]:
         patch.setattr(reading, "_SMALL", 0)
         patch.setattr(evaluate, "_WORTH_SHARING", 0.0)
         patch.setattr(evaluate, "_COST_OF_A_SECOND", 1e12)
-        patch.setattr(settling, "_LONG", 0.0)
+        patch.setattr(work, "_LONG", 0.0)
         yield
 
 
@@ -121,6 +121,38 @@ def test_a_small_residual_is_read_without_its_conditions_and_then_never(on_duckd
     assert both[0] and all("number" in sql for sql in both[0])
     assert any("number" not in sql for sqls in both for sql in sqls)
     assert not both[-1]
+
+
+def test_where_the_limit_is_a_frequency_it_is_read_once(on_duckdb: Direct) -> None:
+    """Lines of one order and part, one table with a condition: what matters are those of a part."""
+    on_duckdb.fill(ORDERS, [(o, o % 20) for o in range(40)])
+    on_duckdb.fill(PART, [(p,) for p in range(10)])
+    on_duckdb.fill(LINE, [*((o, 0, o % 3) for o in range(40)), *((0, p, 0) for p in range(1, 10))])
+    line = late(atom(LINE, "o", "p", "n"), 2)
+    residuals = Residuals(query(line, atom(ORDERS, "o", "c"), atom(PART, "p")))
+    source, kept = Lasting(on_duckdb, {}), Kept()
+    expected = measure(source, residuals, residuals.required, plan="plain")
+    seen = []
+    for _ in range(6):
+        source.read.clear()
+        found = Measurements(source, kept=kept).enough(residuals, residuals.required, by_part)
+        assert by_part(found.values) == by_part(expected.values)
+        seen.append([one.sql("duckdb") for one in source.read])
+    both = [[sql for sql in sqls if is_by_order_and_part(sql)] for sqls in seen]
+    assert any("number" in sql for sql in both[0])
+    assert any("number" not in sql for sqls in both for sql in sqls)
+    assert not both[-1]
+
+
+def by_part(values: Values) -> Fraction:
+    """A fold to which lines of one part count thrice."""
+    return Fraction(max(n * (3 if members == {0, 1} else 1) for members, n in values.items()))
+
+
+def is_by_order_and_part(sql: str) -> bool:
+    """Whether it groups one table by order and part, and reads no other."""
+    tail = sql.rpartition("GROUP BY")[2]
+    return "JOIN" not in sql and "orders" in tail and "part" in tail
 
 
 def is_by_both(sql: str) -> bool:
