@@ -79,7 +79,7 @@ class Work:
         return [
             part
             for part in self.statements
-            if seconds.get(part.members, 0.0) >= _LONG and part.members != whole
+            if part.members in seconds and seconds[part.members] >= _LONG and part.members != whole
         ]
 
     def values(self, measured: Values) -> Values:
