@@ -83,7 +83,12 @@ def release(
     def measurements(snapshot: Snapshot) -> Measurements:
         source = Opened(snapshot, engine.dialect)
         return Measurements(
-            source, settings.plan, settings.solver_seconds, progress, kept=compiled.kept
+            source,
+            settings.plan,
+            settings.solver_seconds,
+            progress,
+            kept=compiled.kept,
+            fetch_limit=settings.fetch_limit,
         )
 
     if not residuals.query.private:
@@ -157,6 +162,7 @@ def release_table(
             progress,
             kept=compiled.kept,
             domains=groups.domains(compiled.statement.aggregations),
+            fetch_limit=settings.fetch_limit,
         )
         hold_still(ready.snapshot, compiled.tables(catalog))
         ticket = None if charge is None else ledger.reserve(charge)

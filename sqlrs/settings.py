@@ -44,6 +44,7 @@ class Settings:
     ``declared_rows`` (by table) and ``declared_degrees`` (rows with one value, by table.column) are
     public; a query is refused if they allow a join of more than ``max_intermediate_rows``.
     ``refused_queries``: texts of queries that are refused, in other words too.
+    ``fetch_limit``: up to so many bytes of tables on Spark are fetched and joined here; 0: none.
     """
 
     max_external: int = DEFAULT_MAX_EXTERNAL
@@ -59,6 +60,7 @@ class Settings:
     declared_rows: Mapping[str, int] | Figures = ()
     declared_degrees: Mapping[str, int] | Figures = ()
     refused_queries: tuple[str, ...] = ()
+    fetch_limit: int = 512 * 2**20
 
     def __post_init__(self) -> None:
         arguments.text("plan", self.plan)
@@ -72,6 +74,7 @@ class Settings:
         arguments.whole_number("max_groups", self.max_groups, 1, MOST_GROUPS)
         arguments.whole_number("max_contribution", self.max_contribution, 1, MOST_CONTRIBUTION)
         arguments.whole_number("max_owned_results", self.max_owned_results, 1, MOST_OWNED_RESULTS)
+        arguments.whole_number("fetch_limit", self.fetch_limit, 0)
         if self.plan not in HOW:
             raise UsageError(f"there is no plan {self.plan!r}", hint=f"one of {', '.join(HOW)}")
         if self.max_external < 0:

@@ -47,12 +47,17 @@ class WishDesk:
 
     def measurements(self, snapshot: Snapshot) -> Measurements:
         """What may be measured on an open snapshot."""
-        source = Opened(snapshot, self.engine.dialect)
-        return Measurements(source, self.settings.plan, self.settings.solver_seconds, self.progress)
+        return Measurements(
+            Opened(snapshot, self.engine.dialect),
+            self.settings.plan,
+            self.settings.solver_seconds,
+            self.progress,
+            fetch_limit=self.settings.fetch_limit,
+        )
 
     def public_measurements(self, snapshot: Snapshot) -> Measurements:
         """The same before anything is charged: not even plans look at private rows."""
-        return replace(self.measurements(snapshot), sampled=PublicTables())
+        return replace(self.measurements(snapshot), sampled=PublicTables(), fetch_limit=0)
 
 
 class TwoSteps(ABC, Generic[_Looked, _Chosen, _Noisy, _Answer]):

@@ -110,6 +110,23 @@ class HoldsStill(Protocol):
         ...
 
 
+@runtime_checkable
+class Fetching(Protocol):
+    """A snapshot of a database elsewhere, whose rows can be brought here to be joined."""
+
+    def size(self, table: Table, texts: Iterable[str]) -> tuple[int, int]:
+        """The rows of a table, and the bytes of these columns of texts; it decides plans alone."""
+        ...
+
+    def fetched(self, statements: Mapping[str, exp.Select]) -> Measurable:
+        """Run the statements, and keep their rows as tables of these names until the end."""
+        ...
+
+    def forget_fetched(self) -> None:
+        """Give the memory of all fetched rows back."""
+        ...
+
+
 def hold_still(snapshot: Snapshot, tables: Iterable[Table]) -> None:
     """Fix all that is about to be read, before a charge: what is gone costs nobody anything."""
     if not isinstance(snapshot, HoldsStill):

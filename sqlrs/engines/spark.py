@@ -6,7 +6,7 @@ import logging
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
@@ -34,7 +34,13 @@ from sqlrs.engines.spark_snapshot import Identity, SparkSnapshot
 from sqlrs.engines.spark_start import of_url
 from sqlrs.errors import EngineFailed, UsageError
 
+if TYPE_CHECKING:
+    from sqlrs.engines.duckdb import DuckDBEngine
+
 _LOG = logging.getLogger("sqlrs.spark")
+
+Sized = tuple[spark_pins.States, tuple[int, int]]
+"""The files of a table as they were when its rows, and the bytes of some columns, were counted."""
 
 # The current database, the tables and views with what is said of each, the functions.
 _State = tuple[str, Mapping[SparkRelation, str], frozenset[str]]
@@ -50,12 +56,18 @@ class SparkEngine(OfSnapshots[SparkSnapshot]):
     keeps_schema = True
 
     def __init__(
-        self, own: OwnSession, files: Sequence[FileTable] = (), timeout: float | None = None
+        self,
+        own: OwnSession,
+        files: Sequence[FileTable] = (),
+        timeout: float | None = None,
+        temp_directory: FilePath | None = None,
     ) -> None:
         super().__init__()
         self.own = own
         self._files: dict[Identity, FileTable] = {(None, one.name): one for one in files}
         self._timeout = timeout
+        self._temp_directory = temp_directory
+        self.sizes: dict[tuple[Identity, tuple[str, ...]], Sized] = {}
         self._catalog: tuple[_State, Catalog] | None = None
         self._left_out: set[Identity] = set()
         self._loaded: dict[str, tuple[spark_pins.States, Any]] = {}
@@ -76,7 +88,7 @@ class SparkEngine(OfSnapshots[SparkSnapshot]):
         """An engine on an application of its own, or on a server of Spark Connect."""
         spill = None if temp_directory is None else str(temp_directory)
         own = of_url(url, memory=memory_limit, spill=spill)
-        return cls._opened(own, tables, types, graphs, timeout)
+        return cls._opened(own, tables, types, graphs, timeout, temp_directory)
 
     @classmethod
     def of_session(
@@ -99,13 +111,14 @@ class SparkEngine(OfSnapshots[SparkSnapshot]):
         types: Mapping[str, Declared] | None,
         graphs: Mapping[str, str] | None,
         timeout: float | None,
+        temp_directory: FilePath | None = None,
     ) -> SparkEngine:
         try:
             files = file_tables(own.session, tables or {}, types or {}, graphs or {})
         except BaseException:
             own.leave()
             raise
-        return cls(own, files, timeout)
+        return cls(own, files, timeout, temp_directory)
 
     @contextmanager
     def snapshot(self) -> Iterator[SparkSnapshot]:
@@ -149,6 +162,12 @@ class SparkEngine(OfSnapshots[SparkSnapshot]):
             if one.name.lower() == name.lower() and wanted in folded:
                 return one
         raise EngineFailed("a statement names a table that the catalog does not have")
+
+    def database_here(self) -> DuckDBEngine:
+        """An empty database of this process, for the rows of one release."""
+        from sqlrs.engines.duckdb import open_duckdb
+
+        return open_duckdb(temp_directory=self._temp_directory, timeout=self._timeout)
 
     def source(self, identity: Identity) -> SparkSource:
         """Where the rows of a table are."""

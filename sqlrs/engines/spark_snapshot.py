@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
@@ -12,15 +12,18 @@ from sqlglot import exp
 from sqlrs.catalog import Catalog, Routine, Table
 from sqlrs.dialects.spark_text import spark_text, spark_tree
 from sqlrs.engines import spark_pins
-from sqlrs.engines.base import Row, one_integer
+from sqlrs.engines.base import Measurable, Row, integers, one_integer
 from sqlrs.engines.spark_files import FileTable
 from sqlrs.engines.spark_jobs import JobGroup, fetched, told
 from sqlrs.engines.spark_pins import Pin
 from sqlrs.engines.spark_session import require_settings
 from sqlrs.engines.watch import Outcome, Result, Stop, watched
 from sqlrs.errors import EngineFailed, Interrupted, SqlrsError
+from sqlrs.trees.build import select_from, table_of
+from sqlrs.trees.identifiers import column
 
 if TYPE_CHECKING:
+    from sqlrs.engines.duckdb import DuckDBEngine
     from sqlrs.engines.spark import SparkEngine
 
 _NUMBERS = itertools.count(1)
@@ -42,6 +45,8 @@ class SparkSnapshot:
         self._timeout = timeout
         self._pins: dict[Identity, Pin] = {}
         self._group: JobGroup | None = None
+        self._here: DuckDBEngine | None = None
+        self._kept: set[str] = set()
         self._interrupted = threading.Event()
 
     def scalar(self, statement: exp.Expression) -> int:
@@ -50,6 +55,46 @@ class SparkSnapshot:
 
     def rows(self, statement: exp.Expression) -> list[Row]:
         """Run a statement and fetch all its rows."""
+        return self.run(self._of_pinned(statement))
+
+    def size(self, table: Table, texts: Iterable[str]) -> tuple[int, int]:
+        """The rows of a table, and the bytes of these columns of texts; it decides plans alone."""
+        pin, names = self._pin(table.schema, table.name), tuple(sorted(texts))
+        known = self._engine.sizes.get((table.identity, names))
+        if known is not None and known[0] == pin.states and pin.states:
+            return known[1]
+        lengths = (
+            exp.Sum(this=exp.Anonymous(this="octet_length", expressions=[column(name)]))
+            for name in names
+        )
+        totals = (exp.Coalesce(this=one, expressions=[exp.Literal.number(0)]) for one in lengths)
+        select = select_from(table_of(table), exp.Count(this=exp.Star()), *totals)
+        rows, *sums = integers(self.rows(select))
+        self._engine.sizes[table.identity, names] = pin.states, (rows, sum(sums))
+        return rows, sum(sums)
+
+    def fetched(self, statements: Mapping[str, exp.Select]) -> Measurable:
+        """Run the statements, and keep their rows as tables of these names until the end."""
+        if self._here is None:
+            self._here = self._engine.database_here()
+        for name, statement in statements.items():
+            if name not in self._kept:
+                self._here.take(name, self._in_columns(spark_text(self._of_pinned(statement))))
+                self._kept.add(name)
+        return self._here
+
+    def forget_fetched(self) -> None:
+        """Give the memory of all fetched rows back."""
+        if self._here is not None:
+            self._here.close()
+        self._here, self._kept = None, set()
+
+    def _in_columns(self, text: str) -> Any:
+        """All rows, as a table of Arrow's."""
+        return self._watched(lambda: self._session.sql(text).toArrow())
+
+    def _of_pinned(self, statement: exp.Expression) -> exp.Query:
+        """A statement as Spark reads it, over the views of a snapshot."""
         tree = spark_tree(statement)
         if not isinstance(tree, exp.Query):
             raise EngineFailed("only queries are run")
@@ -57,7 +102,7 @@ class SparkSnapshot:
         for table in list(tree.find_all(exp.Table)):
             if table.args.get("db") or table.name.lower() not in common:
                 self._read_pinned(table)
-        return self.run(tree)
+        return tree
 
     def hold(self, tables: Iterable[Table]) -> None:
         """Fix the files of these tables now; those of others when they are first read."""
@@ -82,6 +127,8 @@ class SparkSnapshot:
         self._interrupted.set()
         if self._group is not None:
             self._group.cancel()
+        if self._here is not None:
+            self._here.interrupt()
 
     def tasks(self) -> tuple[int, int]:
         """How many tasks of the running statement have ended, and how many are known."""
@@ -92,7 +139,8 @@ class SparkSnapshot:
         self._watched(self._verify)
 
     def end(self) -> None:
-        """Forget the views; nobody waits long for a server that does not answer."""
+        """Forget views and fetched rows; nobody waits long for a server that does not answer."""
+        self.forget_fetched()
         pins = tuple(self._pins.values())
         if pins:
             watched(

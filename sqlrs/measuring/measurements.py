@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field
 from fractions import Fraction
 from functools import cache, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from sqlrs.engines.base import Measurable, Opened, Row, Snapshot
 from sqlrs.errors import EngineFailed
@@ -37,12 +37,16 @@ if TYPE_CHECKING:
     from sqlrs.measuring.groups import NumberedGroups, ReadDomains
     from sqlrs.measuring.read_totals import ReadTotals
 
+_Found = TypeVar("_Found")
 _Expected = tuple[Signed, Residuals, Sequence[KeyDomain]]
 
 
 @dataclass(frozen=True)
 class Measurements:
-    """Where a release measures, by which plans, and who hears of it."""
+    """Where a release measures, by which plans, and who hears of it.
+
+    ``fetch_limit``: of tables elsewhere so many bytes may be joined here.
+    """
 
     source: Measurable
     plan: str = "auto"
@@ -54,6 +58,7 @@ class Measurements:
     beside: ReadOnTheWay = field(default_factory=ReadOnTheWay, compare=False, repr=False)
     domains: ReadDomains | None = field(default=None, compare=False, repr=False)
     expected: list[_Expected] = field(default_factory=list, compare=False, repr=False)
+    fetch_limit: int = 0
 
     def count(self, residuals: Residuals) -> int:
         """The true count alone."""
@@ -68,6 +73,10 @@ class Measurements:
         any more are left out, and a limit stands for their value: docs/proofs/plans.md, section 8.
         ``progress`` hears of them all the same: which they are follows from the data.
         """
+        wanted = tuple(wanted)
+        here = self._here(residuals, lambda own, same: own.enough(same, wanted, fold))
+        if here is not None:
+            return here
         work = Work(residuals, wanted, self.progress, factors=_factors(fold))
         values, settled = self._enough(work, fold)
         count = values[residuals.query.everything]
@@ -77,8 +86,41 @@ class Measurements:
         self, residuals: Residuals, wanted: Iterable[Members], fold: Fold | Folding | None
     ) -> Values:
         """The same values without the count."""
+        wanted = tuple(wanted)
+        here = self._here(residuals, lambda own, same: own.values(same, wanted, fold))
+        if here is not None:
+            return here
         work = Work(residuals, wanted, self.progress, counted=False, factors=_factors(fold))
         return work.values(self._enough(work, fold)[0])
+
+    def _is_fetched(self, residuals: Residuals) -> bool:
+        """Whether the tables are elsewhere and small."""
+        if self.fetch_limit == 0 or self.plan != "auto" or not isinstance(self.source, Opened):
+            return False
+        from sqlrs.measuring.fetching import is_fetched
+
+        return is_fetched(residuals, self.source, self.fetch_limit, self.kept)
+
+    def _here(
+        self, residuals: Residuals, measure: Callable[[Measurements, Residuals], _Found]
+    ) -> _Found | None:
+        """What is measured in this process, where the tables are elsewhere and small."""
+        if self.fetch_limit == 0 or self.plan != "auto" or not isinstance(self.source, Opened):
+            return None
+        from sqlrs.measuring.fetching import fetched, forget
+
+        try:
+            here = fetched(residuals, self.source, self.fetch_limit, self.kept)
+            if here is None:
+                return None
+            own = Measurements(here.source, progress=self.progress, kept=self.kept)
+            return measure(own, here.residuals)
+        except EngineFailed as failed:
+            if failed.code != "out_of_memory":
+                raise
+        # It goes on where the rows are, which may have more room.
+        forget(self.source)
+        return None
 
     def totals(
         self, signed: Signed, residuals: Residuals, domains: Sequence[KeyDomain]
@@ -92,6 +134,10 @@ class Measurements:
         if (read := self.read.get(id(signed))) is not None and read.of(signed, domains):
             self._hear(1, 1, residuals.of(residuals.query.everything))
             return read.numbers
+        if not domains:
+            count = self._here(residuals, lambda own, same: own.count(same))
+            if count is not None:
+                return {(): count}
         from sqlrs.measuring.groups import NumberedGroups
 
         groups = NumberedGroups(signed.keys, tuple(domains), self._rows_of(domains))
@@ -140,6 +186,8 @@ class Measurements:
         from sqlrs.measuring.read_totals import read_side_by_side
 
         terms = list(wanted)
+        if any(not domains and self._is_fetched(residuals) for _, residuals, domains in terms):
+            return
         self.expected.extend(terms)
         self.beside.expect(residuals for _, residuals, _ in terms)
         parts = [(signed, domains) for signed, _, domains in terms]
