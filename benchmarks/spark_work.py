@@ -15,8 +15,8 @@ from typing import Any
 class SparkWork:
     """One piece of work. CPU seconds and bytes are those of the tasks, all together.
 
-    ``process_seconds`` is the processor's time of the whole process: its tasks, what the driver
-    plans, and what Java compiles for it; 0 where it is unknown.
+    ``process_seconds`` is the processor's time of the whole application: its tasks, what the driver
+    plans, what Java compiles for it, and what is joined in Python's process; 0 where it is unknown.
     ``ended``: it came to its end, and was not cut off.
     ``largest_task`` is the CPU time of the largest task as a multiple of the median one, in that
     stage of several tasks whose largest task took longest.
@@ -70,13 +70,14 @@ class SparkBooks:
         )
 
     def _process_seconds(self) -> float:
-        """What the process of Java has used so far; its parts are in Linux's table of processes."""
+        """What this process and that of Java have used so far; Linux's table has the latter."""
         path = Path(f"/proc/{self._context._gateway.proc.pid}/stat")
         if not path.exists():
             return 0.0
         # The fields behind the name, which may hold anything.
         fields = path.read_text(encoding="utf-8").rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        java = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return java + time.process_time()
 
     def _new_stages(self) -> list[Any]:
         found = self._store().stageList(None, False, False, self._no_quantiles(), None)

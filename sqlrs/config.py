@@ -246,6 +246,14 @@ class Config:
         "--neighbours",
         "settings",
     )
+    fetch_limit: int = key(
+        whole(0),
+        Settings.fetch_limit,
+        "Of tables on Spark, up to so many bytes are fetched and joined here; 0: none: "
+        "[engines.md](engines.md#spark).",
+        None,
+        "settings",
+    )
     max_groups: int = key(
         whole(1, MOST_GROUPS),
         Settings.max_groups,
@@ -378,6 +386,7 @@ class Config:
                 solver=self.solver,
                 solver_seconds=self.solver_seconds,
                 neighbours=self.neighbours,
+                fetch_limit=self.fetch_limit,
                 max_groups=self.max_groups,
                 max_contribution=self.max_contribution,
                 max_owned_results=self.max_owned_results,

@@ -34,7 +34,6 @@ from sqlrs.engines.table_files import FilePath, open_tables
 from sqlrs.engines.watch import Outcome, Result, Stop, watched
 from sqlrs.errors import EngineFailed, Interrupted, SqlrsError, StatementFailed, UsageError
 from sqlrs.templates import template
-from sqlrs.trees.build import select_from, table_named
 from sqlrs.trees.kept import text_of
 
 if TYPE_CHECKING:
@@ -47,7 +46,6 @@ _OF_THE_STATEMENT = (duckdb.DataError, duckdb.ProgrammingError, duckdb.NotSuppor
 _TAKEN_NAMES = frozenset({_MEMORY, "temp", "system", "main"})
 _DATABASE_CHANGED = "the file of the database has changed since it was opened"
 _OPEN_AGAIN = "open the data again"
-_GIVEN = "sqlrs_given_rows"
 
 
 class DuckDBSnapshot:
@@ -279,18 +277,11 @@ class DuckDBEngine(OfSnapshots[DuckDBSnapshot]):
 
     def take(self, name: str, rows: object) -> None:
         """Copy a table of Arrow's. Snapshots that begin later see it."""
-        copied = exp.Create(
-            this=table_named(name),
-            kind="TABLE",
-            expression=select_from(table_named(_GIVEN), exp.Star()),
-        )
+        from sqlrs.engines.frames import copied_arrow
+
         writer = DuckDBSnapshot(self._connection, self._timeout, self._read, self._files)
         with self._kept(writer):
-            self._connection.register(_GIVEN, rows)
-            try:
-                writer.run(copied.sql(dialect="duckdb"))
-            finally:
-                self._connection.unregister(_GIVEN)
+            copied_arrow(self._connection, name, rows, writer.run)
 
     def _duplicate(self) -> duckdb.DuckDBPyConnection:
         if not self._closed:

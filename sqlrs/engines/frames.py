@@ -7,6 +7,7 @@ hold is refused, with the column's name and without the value.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import date, datetime
 from decimal import Decimal
@@ -18,6 +19,7 @@ from sqlglot import exp
 from sqlrs.engines.file_schema import Ask, Declared, TextSchema, Typed, declared_columns, own_types
 from sqlrs.errors import UsageError
 from sqlrs.records import dataclass
+from sqlrs.trees.build import select_from, table_named
 from sqlrs.trees.identifiers import column, identifier
 
 if TYPE_CHECKING:
@@ -77,6 +79,25 @@ def given_frame(
         for (name, have), (_, kind) in zip(read, columns, strict=True)
     ]
     return GivenFrame(tuple(columns), exp.select(*parts).from_(_GIVEN))
+
+
+def copied_arrow(
+    connection: DuckDBPyConnection, name: str, rows: object, run: Callable[[str], object]
+) -> None:
+    """Copy a table of Arrow's as it is, whose types are known to be those of DuckDB."""
+    # DuckDB's core reads Arrow's tables by what this package tells it.
+    import duckdb  # noqa: F401
+
+    copied = exp.Create(
+        this=table_named(name),
+        kind="TABLE",
+        expression=select_from(table_named(_GIVEN), exp.Star()),
+    )
+    connection.register(_GIVEN, rows)
+    try:
+        run(copied.sql(dialect="duckdb"))
+    finally:
+        forget(connection)
 
 
 def forget(connection: DuckDBPyConnection) -> None:

@@ -79,7 +79,7 @@ class SparkSnapshot:
             self._here = self._engine.database_here()
         for name, statement in statements.items():
             if name not in self._kept:
-                self._here.take(name, self._in_columns(spark_text(self._of_pinned(statement))))
+                self._here.take(name, self.in_columns(self._of_pinned(statement)))
                 self._kept.add(name)
         return self._here
 
@@ -89,8 +89,9 @@ class SparkSnapshot:
             self._here.close()
         self._here, self._kept = None, set()
 
-    def _in_columns(self, text: str) -> Any:
-        """All rows, as a table of Arrow's."""
+    def in_columns(self, tree: exp.Expr) -> Any:
+        """Run a tree that is Spark's already, and fetch all its rows as a table of Arrow's."""
+        text = spark_text(tree)
         return self._watched(lambda: self._session.sql(text).toArrow())
 
     def _of_pinned(self, statement: exp.Expression) -> exp.Query:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -355,3 +357,19 @@ def test_what_has_no_room_here_is_measured_there(
     monkeypatch.setattr(DuckDBEngine, "take", broken)
     with elsewhere(on_duckdb) as snapshot, pytest.raises(EngineFailed, match="broken"):
         Measurements(Opened(snapshot, "duckdb"), fetch_limit=_MUCH).count(PATH)
+
+
+def test_arrow_is_read_in_a_process_that_has_only_the_core() -> None:
+    program = """
+import pyarrow, sys
+from sqlrs.engines.duckdb import open_duckdb
+
+assert "duckdb" not in sys.modules
+here = open_duckdb()
+here.take("t", pyarrow.table({"a": [1, 2]}))
+with here.snapshot() as snapshot:
+    print(snapshot.run("SELECT sum(a) FROM t"))
+"""
+    command = [sys.executable, "-c", program]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (ran.stdout, ran.stderr) == ("[(3,)]\n", "")

@@ -31,7 +31,8 @@ _FEW = settings(
 _DAYS = {"infinity": date(9999, 12, 31), "-infinity": date(1, 1, 1)}
 
 
-def _rows(database: TinyDatabase) -> dict[str, list[Any]]:
+def as_spark_has_them(database: TinyDatabase) -> dict[str, list[Any]]:
+    """The rows by table, with days that Spark has."""
     return {
         name: [tuple(_day(v) if isinstance(v, Special) else v for v in row) for row in rows]
         for name, rows in labelled(database).items()
@@ -48,7 +49,7 @@ def test_three_engines_give_one_count_and_one_value_of_each_residual(
     spark: Any, both_engines: BothEngines, drawn: tuple[TinyDatabase, Query]
 ) -> None:
     database, of = drawn
-    rows = _rows(database)
+    rows = as_spark_has_them(database)
     both_engines.load(database.catalog.tables, rows)
     load(spark, database.catalog.tables, rows)
     engines = {**both_engines.engines, "spark": open_engine(spark)}
