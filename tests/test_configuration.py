@@ -97,6 +97,7 @@ def test_all_keys_are_read(tmp_path: Path) -> None:
         solver = true
         solver_seconds = 0.5
         neighbours = "add-remove"
+        fetch_limit = 1000000
         max_groups = 100
         max_contribution = 500
         max_owned_results = 1000
