@@ -3,7 +3,7 @@
 python -m benchmarks.spark [--parts graphs,tpch,skew] [--threads 2] [--graphs GrQc,HepTh]
                            [--queries triangle,star3] [--cases Q3,Q12] [--tables FOLDER]
                            [--scale 1] [--edges 10000000] [--memory 2g] [--runs 2] [--keep]
-                           [--limit 120] [--private-first] [--workers 2]
+                           [--limit 120] [--private-first] [--workers 2] [--in-spark]
 writes benchmarks/results/spark_PART.md and .json for each part; with --keep, what is not measured
 now stays as it was measured before. Needs Java 17.
 Data: five SNAP graphs (benchmarks/graphs.py says where from), without them generated ones; TPC-H
@@ -13,8 +13,9 @@ All times are of the fastest of --runs runs: the first compiles. No statement ru
 --limit seconds; what does not end is shown as such. Its tasks may go on all the same, so where a
 plain count is not expected to end, measure the private answer first (--private-first). CPU seconds,
 which other work on the machine hardly changes, are those of the whole process (driver, tasks,
-Java's compiler) and of Spark's tasks alone. With --workers, which are one core each of a cluster on
-loopback, the process is the driver alone.
+Java's compiler, Python) and of Spark's tasks alone. With --workers, which are one core each of a
+cluster on loopback, the process is the driver alone. With --in-spark no table is fetched and joined
+in Python's process: that is how larger tables are counted.
 """
 
 from __future__ import annotations
@@ -147,6 +148,24 @@ def compared(
     return Pair(name, **found)
 
 
+def connected(
+    session: Any,
+    files: Mapping[str, Path],
+    options: argparse.Namespace,
+    keys: Mapping[str, list[str]] | None = None,
+) -> Database:
+    """The files as tables."""
+    settings = sqlrs.Settings(fetch_limit=0) if options.in_spark else sqlrs.Settings()
+    return sqlrs.connect(
+        session,
+        tables=files,
+        keys=keys,
+        public=[name for name in PUBLIC if name in files],
+        timeout=options.limit,
+        settings=settings,
+    )
+
+
 def load(database: Database) -> None:
     """Parse the edges, which later statements find parsed."""
     with database.engine.snapshot() as snapshot:
@@ -175,7 +194,7 @@ def of_graphs(session: Any, options: argparse.Namespace) -> Iterator[Pair]:
     """The cells of the paper's graphs."""
     with graphs(options.graphs) as given:
         for name, path in given.files.items():
-            with sqlrs.connect(session, tables={"edge": path}, timeout=options.limit) as database:
+            with connected(session, {"edge": path}, options) as database:
                 load(database)
                 for query in options.queries.split(","):
                     title = f"{query}, {name}"
@@ -188,13 +207,9 @@ def of_tpch(session: Any, options: argparse.Namespace) -> Iterator[Pair]:
     cases = [one for one in TPCH if one.name in options.cases.split(",")]
     # Once for all: the keys are checked when a database is opened.
     names = sorted({name for case in cases for name in case.tables(KEYS)})
-    with sqlrs.connect(
-        session,
-        tables={name: Path(folder, f"{name}.parquet") for name in names},
-        keys={name: KEYS[name] for name in names},
-        public=[name for name in PUBLIC if name in names],
-        timeout=options.limit,
-    ) as database:
+    files = {name: Path(folder, f"{name}.parquet") for name in names}
+    keys = {name: KEYS[name] for name in names}
+    with connected(session, files, options, keys) as database:
         for case in cases:
             title = f"TPC-H {options.scale}, {case.name}"
             yield compared(title, database, session, case.sql, options)
@@ -203,7 +218,7 @@ def of_tpch(session: Any, options: argparse.Namespace) -> Iterator[Pair]:
 def of_power_law(session: Any, options: argparse.Namespace) -> Iterator[Pair]:
     """A graph with hubs."""
     path = power_law(options.edges)
-    with sqlrs.connect(session, tables={"edge": path}, timeout=options.limit) as database:
+    with connected(session, {"edge": path}, options) as database:
         for query in options.skewed.split(","):
             title = f"{query}, power law, {options.edges:,} edges"
             yield compared(title, database, session, pattern_sql(query), options)
@@ -306,6 +321,7 @@ def main() -> None:
     parser.add_argument(
         "--private-first", action="store_true", help="the private answer before the plain count"
     )
+    parser.add_argument("--in-spark", action="store_true", help="fetch no table")
     parser.add_argument("--keep", action="store_true", help="keep what is not measured now")
     options = parser.parse_args()
     if (reason := why_not()) is not None:
@@ -316,7 +332,8 @@ def main() -> None:
         application(options.threads, options.memory, further) as session,
     ):
         for part in options.parts.split(","):
-            name = f"spark_{part}" + ("" if options.threads == 2 else f"_{options.threads}")
+            name = f"spark_{part}" + ("_in_spark" if options.in_spark else "")
+            name += "" if options.threads == 2 else f"_{options.threads}"
             name += f"_workers_{options.workers}" if options.workers else ""
             pairs = kept(name) if options.keep else {}
             for pair in PARTS[part](session, options):
