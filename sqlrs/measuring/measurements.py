@@ -113,8 +113,8 @@ class Measurements:
             here = fetched(residuals, self.source, self.fetch_limit, self.kept)
             if here is None:
                 return None
-            own = Measurements(here.source, progress=self.progress, kept=self.kept)
-            return measure(own, here.residuals)
+            # What is kept of rows that end with this release is of no use to the next one.
+            return measure(Measurements(here.source, progress=self.progress), here.residuals)
         except EngineFailed as failed:
             if failed.code != "out_of_memory":
                 raise
