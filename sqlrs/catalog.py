@@ -135,7 +135,7 @@ class Table:
     """A physical table. ``keys`` hold column sets that are unique and never null.
 
     ``oid`` is the database's own number for it, ``parts`` those of the tables whose rows it shows
-    too: its partitions and inheritance children.
+    too: its partitions and inheritance children, ``places`` those of its columns, where it has any.
     ``references``: its foreign keys, by the schema.
     ``index_leads``: columns in whose order an index reads the rows, where that has to be asked for.
     ``rows_per_unit``: how many of its rows may belong to one unit, which is what is protected.
@@ -150,6 +150,7 @@ class Table:
     schema: str | None = None
     oid: int | None = field(default=None, compare=False, repr=False)
     parts: frozenset[int] = field(default=frozenset(), compare=False, repr=False)
+    places: tuple[int, ...] = field(default=(), compare=False, repr=False)
     references: tuple[Link, ...] = field(default=(), compare=False, repr=False)
     index_leads: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
     rows_per_unit: int = 1

@@ -8,12 +8,14 @@ from itertools import permutations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sqlglot import parse_one
 
+from sqlrs.catalog import Column
 from sqlrs.query import Comparison, Constant, Inequality, Query, Term, Variable, Weight
 from sqlrs.residuals import isomorphism
-from sqlrs.residuals.isomorphism import representatives
+from sqlrs.residuals.isomorphism import isomorphic, representatives
 from sqlrs.residuals.residual import Residual, Residuals, subsets
-from tests.support.builders import PATTERNS, atom, pattern, query, table
+from tests.support.builders import INTEGER, PATTERNS, atom, pattern, query, table
 from tests.support.examples import examples
 from tests.test_residuals import small_queries
 
@@ -115,6 +117,20 @@ def test_filters_and_constants_matter() -> None:
     assert found[two.members] == two
     assert found[again.members] == one
     assert isinstance(fixed.atoms[0].terms[1][1], Constant)
+
+
+def test_a_computed_column_of_another_query_is_another_one() -> None:
+    """Two sums of one statement weigh by columns of the same name, each of its own expression."""
+
+    def weighed(text: str) -> Residual:
+        column = Column("weight", INTEGER, nullable=False, computed=parse_one(text))
+        bag = BAG.with_computed([column])
+        first = replace(atom(bag, "a", "b"), weight=Weight("weight", 7))
+        whole = query(first, atom(bag, "b", "c", alias="other"))
+        return Residuals(whole).of(frozenset({0}))
+
+    assert isomorphic(weighed("x + 1"), weighed("x + 1"))
+    assert not isomorphic(weighed("x + 1"), weighed("y + 1"))
 
 
 def test_wide_tables_are_matched_row_by_row(monkeypatch: pytest.MonkeyPatch) -> None:

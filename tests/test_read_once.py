@@ -54,6 +54,8 @@ STATEMENTS = [
     "SELECT sum(v_cost), count(*) FROM visit WHERE v_kind > 0",
     "SELECT a.v_kind, count(*), sum(a.v_cost), sum(b.v_cost) FROM visit a JOIN visit b "
     "ON a.v_person = b.v_person AND a.v_kind = b.v_kind AND a.v_id <> b.v_id GROUP BY a.v_kind",
+    "SELECT count(*), sum(a.v_cost) FROM visit a WHERE EXISTS (SELECT 1 FROM visit b "
+    "WHERE a.v_person = b.v_person AND a.v_kind <> b.v_kind)",
 ]
 LISTED = {"person.p_kind": [0, 1, 2], "visit.v_kind": [0, 1, 2]}
 BOUNDS = {
@@ -204,6 +206,39 @@ def test_what_took_long_is_read_once_for_all_terms(
     assert fewer
 
 
+SUMS = """
+SELECT sum(CASE WHEN a.v_cost > 5 THEN 7 ELSE 0 END), sum(CASE WHEN a.v_kind = 1 THEN 7 ELSE 0 END)
+FROM visit a JOIN visit b ON a.v_person = b.v_person AND a.v_id <> b.v_id
+"""
+
+
+def test_what_two_sums_weigh_by_is_not_taken_for_the_same(
+    opened: tuple[sqlrs.Database, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both weigh by a computed column of one name and bound, which is another one in each."""
+    monkeypatch.setattr(work, "_LONG", 0.0)
+    database, writer = opened
+    compiled = CompiledStatement.of(SUMS, database.catalog, database.settings)
+    terms = [(one, asked[0]) for asked, own in compiled.asked.items() for one in own]
+    weighted = [one.residuals for one, _ in terms if one.residuals.query.weighted]
+    assert len(weighted) == 2
+    apart = 0
+    for number in range(6):
+        fill(writer, rows(random.Random(SEED + number)))
+        found = []
+        for plan in ("plain", "auto"):
+            with database.engine.snapshot() as snapshot:
+                measurements = Measurements(Opened(snapshot, database.engine.dialect), plan)
+                measurements.read_ahead((one.signed, one.residuals, own) for one, own in terms)
+                values = [
+                    measurements.values(one, sum_reached(one), every_value) for one in weighted
+                ]
+            found.append([every_value(one) for one in values])
+        assert found[0] == found[1]
+        apart += found[0][0] != found[0][1]
+    assert apart
+
+
 def every_value(values: Values) -> Fraction:
     """A fold that every value moves, each in its own way."""
     by_place = sorted(values.items(), key=lambda one: sorted(one[0]))
@@ -312,7 +347,7 @@ def test_which_joins_have_no_more_rows_than_one_table(
         )
         for sql in STATEMENTS
     ]
-    assert found == [True, True, True, True, True, False]
+    assert found == [True, True, True, True, True, False, False]
     assert not joins_by_keys(path(graph).atoms)
 
 

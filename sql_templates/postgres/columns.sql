@@ -43,7 +43,8 @@ SELECT
         AND not_null.contype = 'n'
         AND not_null.conkey = ARRAY[attribute.attnum]
         AND NOT not_null.convalidated
-    )
+    ),
+  attribute.attnum
 FROM pg_class AS class
 JOIN pg_namespace AS space ON space.oid = class.relnamespace
 JOIN pg_attribute AS attribute ON attribute.attrelid = class.oid

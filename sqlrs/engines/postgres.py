@@ -17,7 +17,7 @@ from sqlrs.engines import versions
 from sqlrs.engines.base import LastCatalog, Row, one_integer
 from sqlrs.engines.given_session import refuse_postgres_language, refuse_temporary
 from sqlrs.engines.postgres_catalog import read_catalog, read_routines
-from sqlrs.engines.postgres_rows import SeenRows, TableName
+from sqlrs.engines.postgres_rows import Seen, SeenRows, TableName
 from sqlrs.engines.snapshots import OfSnapshots
 from sqlrs.errors import EngineFailed, Interrupted, SqlrsError, StatementFailed, UsageError
 from sqlrs.templates import template
@@ -203,10 +203,24 @@ class PostgresEngine(OfSnapshots[PostgresSnapshot]):
                 # The first one keeps nothing: where rows change between answers, none pays for
                 # later ones.
                 snapshot.learned = seen.learned if seen is not None and again else None
-                yield snapshot
-                intact = connection.info.transaction_status is TransactionStatus.INTRANS
-                if seen is not None and snapshot.tables and intact:
+                with self._seen_by(connection, snapshot, seen):
+                    yield snapshot
+
+    @contextmanager
+    def _seen_by(
+        self, connection: Connection, snapshot: PostgresSnapshot, seen: Seen | None
+    ) -> Iterator[None]:
+        """Keep what a snapshot saw; nothing where it fails, and nobody can look at its tables."""
+        kept = False
+        try:
+            yield
+            if connection.info.transaction_status is TransactionStatus.INTRANS:
+                if seen is not None and snapshot.tables:
                     self._seen.keep(connection, seen, snapshot.tables, snapshot.run)
+                kept = True
+        finally:
+            if not kept:
+                self._seen.forget(connection)
 
     def close(self) -> None:
         """Close the connections that this engine opened."""

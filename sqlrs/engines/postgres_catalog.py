@@ -76,10 +76,12 @@ def postgres_type(
 def _tables(fetch: Fetch) -> tuple[Table, ...]:
     columns: dict[Relation, list[Column]] = defaultdict(list)
     oids: dict[Relation, int] = {}
+    places: dict[Relation, list[int]] = defaultdict(list)
     scales = {row[:3]: int(str(row[3])) for row in fetch(template("postgres/decimal_places.sql"))}
     for row in fetch(template("postgres/columns.sql")):
-        schema, table, oid, name, type_text, collation, deterministic, opaque, nullable = row
+        schema, table, oid, name, type_text, collation, deterministic, opaque, nullable, place = row
         oids[str(schema), str(table)] = int(str(oid))
+        places[str(schema), str(table)].append(int(str(place)))
         kind = postgres_type(
             str(type_text),
             collation=None if collation is None else str(collation),
@@ -113,6 +115,7 @@ def _tables(fetch: Fetch) -> tuple[Table, ...]:
             schema=schema,
             oid=oids[schema, name],
             parts=_descendants(oids[schema, name], children),
+            places=tuple(places[schema, name]),
             references=links.get((schema, name), ()),
             index_leads=leads[schema, name],
         )

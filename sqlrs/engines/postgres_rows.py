@@ -64,17 +64,21 @@ class SeenRows:
             return last, True
         return Seen(str(transactions)), False
 
+    def forget(self, connection: object) -> None:
+        """Believe nothing of what the last snapshot knew: it may have read tables written anew."""
+        self._last.pop(connection, None)
+
     def keep(self, connection: object, seen: Seen, tables: Collection[TableName], run: Run) -> None:
         """Remember what a snapshot saw that has read these tables and is about to end.
 
-        A table that was emptied or written anew as a whole shows every snapshot its new file. What
-        was learned before and what was read now would be of different rows, which is an error.
+        A table that was emptied or written anew as a whole shows every snapshot its new file, and a
+        name means the table that has it now. What was learned before and what was read now would be
+        of different rows, which is an error.
         """
         names = {"schemas": [s for s, _ in tables], "tables": [t for _, t in tables]}
         rows = run(template("postgres/stored_tables.sql"), names)
         now = {(str(schema), str(table)): str(place) for schema, table, place in rows}
         if any(seen.stored.get(name, place) != place for name, place in now.items()):
-            self._last.pop(connection, None)
             raise EngineFailed("tables or functions changed during the work")
         seen.stored.update(now)
         self._last[connection] = seen

@@ -20,7 +20,7 @@ _NUMBERS = itertools.count(1)
 # The class of an error that says that a statement cannot be read or evaluated; no value is in it.
 _OF_THE_STATEMENT = ("22", "42", "0A", "21")
 _GONE = ("FILE_NOT_EXIST", "FileNotFound", "PATH_NOT_FOUND")
-_MEMORY = ("OutOfMemory", "UNABLE_TO_ACQUIRE_MEMORY", "MaxResultSize")
+_MEMORY = ("OutOfMemory", "UNABLE_TO_ACQUIRE_MEMORY", "MaxResultSize", "maxResultSize")
 
 
 class JobGroup:

@@ -121,13 +121,27 @@ def schema_changed(tables: Iterable[Table], current: Catalog) -> UsageError:
 
 
 def moved(tables: Iterable[Table], before: Schema, after: Schema) -> bool:
-    """Whether a declared function changed, or one of these tables has other parts than before."""
+    """Whether a declared function changed, or what one of these tables, or its columns, stand for.
+
+    The engine may have read other rows or columns by the same names. Further columns are none.
+    """
     used = {table.identity for table in tables}
+    now = {t.identity: t for t in after.catalog.tables}
+    return before.routines != after.routines or any(
+        found.identity not in now or not _stands_for(now[found.identity], found)
+        for found in before.catalog.tables
+        if found.identity in used
+    )
 
-    def parts(catalog: Catalog) -> dict[tuple[str | None, str], tuple[object, ...]]:
-        return {t.identity: (t.oid, t.parts) for t in catalog.tables if t.identity in used}
 
-    return parts(before.catalog) != parts(after.catalog) or before.routines != after.routines
+def _stands_for(now: Table, then: Table) -> bool:
+    """Whether the names of a table and its columns mean what they meant."""
+    return (now.oid, now.parts) == (then.oid, then.parts) and _columns(then) <= _columns(now)
+
+
+def _columns(table: Table) -> set[tuple[object, ...]]:
+    places = table.places or [None] * len(table.columns)
+    return {(c.name, c.type, place) for c, place in zip(table.columns, places, strict=True)}
 
 
 def _stored(table: Table) -> Table:
@@ -136,7 +150,7 @@ def _stored(table: Table) -> Table:
 
 
 def _is_still(now: Table, then: Table, declared: dict[tuple[str | None, str], Table]) -> bool:
-    if now != then or now.oid != then.oid:
+    if now != then or (now.oid, now.places) != (then.oid, then.places):
         return False
     if declared[now.identity].owners and now.references != then.references:
         # Its owners may have been found by them, and could be others now.

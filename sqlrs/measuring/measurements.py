@@ -166,7 +166,10 @@ class Measurements:
             for _, residuals, domains in self.expected
             for members in {residuals.query.everything, *evaluator.kept_choices(residuals).members}
             for part in [residuals.of(members)]
-            if not domains and self.beside.read(residuals, part.members) is None
+            # A sum is of no join's groups, and one of distinct outputs is never evaluated.
+            if not domains
+            and not part.weighted
+            and self.beside.read(residuals, part.members) is None
         }
         batch = evaluator.together_with(own.of(everything), [part for part, _ in wanted.values()])
         if batch is None:

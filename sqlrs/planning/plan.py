@@ -260,6 +260,11 @@ class KeptGroups:
         """What no group exceeds, whatever conditions leave of its rows."""
         return max(self.counts, default=0)
 
+    @property
+    def listed(self) -> bool:
+        """Whether their keys can stand in a statement, as numbers of 64 bits."""
+        return all(-(2**63) <= number < 2**63 for key in self.keys for number in key)
+
     def that_may_reach(self, value: int) -> KeptGroups:
         """Those that can count so much; one of them at least."""
         number = max(1, sum(count >= value for count in self.counts))
@@ -286,9 +291,9 @@ class ByKeptGroups:
     def of(
         cls, plan: ResidualPlan, leaders: Leaders, groups: KeptGroups, statistics: Statistics
     ) -> ByKeptGroups | None:
-        """By the groups that are known, None where they are none or no few of all."""
+        """By the groups that are known, None where they are none, too wide or no few of all."""
         found = cls(plan.residual, leaders, groups, plan.residual.boundary, plan)
-        if not groups.keys:
+        if not groups.keys or not groups.listed:
             return None
         telling = frozenset(
             v for v, n in found.values.items() if 2 * len({*n}) <= _values(v, found, statistics)

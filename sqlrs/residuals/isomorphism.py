@@ -99,8 +99,11 @@ class Classes:
             atom = residual.query.atoms[i]
             terms = sorted(atom.terms, key=lambda pair: pair[0])
             held = [(column, term) for column, term in terms if isinstance(term, Variable)]
+            # In another query the name of a computed column may mean something else.
+            computed = (c for c in atom.table.columns if c.computed is not None)
             label = (
                 *("atom", atom.table.identity, frozenset(atom.filters), atom.weight),
+                frozenset(c for c in computed if c.name in atom.reads),
                 frozenset((c, t) for c, t in terms if isinstance(t, Constant)),
                 tuple(column for column, _ in held),
             )

@@ -16,6 +16,7 @@ import sqlrs
 from sqlrs.database import Database
 from sqlrs.errors import EngineFailed, UsageError
 from sqlrs.ledger import MemoryLedger
+from sqlrs.measuring.drift import unchanged
 
 JOIN = "SELECT count(*) FROM person AS p JOIN visit AS v ON p.id = v.person"
 SEEN = "SELECT count(*) FROM grown_up AS p JOIN visit AS v ON p.id = v.person"
@@ -212,6 +213,43 @@ def test_a_table_attached_during_the_work_ends_it(parents: World, sql: str, atta
     assert attached.is_set()
     assert caught.value.message == "the release could not be completed; its budget stays spent"
     assert parents.ledger.spent() == Decimal(1)
+
+
+def test_a_declared_key_is_of_the_columns_that_were_checked(parents: World) -> None:
+    catalog = parents.database.engine.catalog().declare(keys={"child": [["id"]]})
+    parents.database.catalog = catalog
+    children = "SELECT count(*) FROM child a JOIN child b ON a.id = b.id"
+    parents.answers(children)
+    parents.run("ALTER TABLE child DROP id")
+    parents.run("ALTER TABLE child ADD id integer NOT NULL DEFAULT 1")
+    parents.refuses(children)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "ALTER TABLE parent RENAME id TO before; ALTER TABLE parent RENAME other TO id",
+        "ALTER TABLE parent DROP id; ALTER TABLE parent ADD id integer NOT NULL DEFAULT 1",
+        "ALTER TABLE parent ALTER id TYPE oid",
+    ],
+    ids=["renamed", "new", "retyped"],
+)
+def test_a_column_that_becomes_another_one_during_the_work_ends_it(
+    parents: World, change: str
+) -> None:
+    """The server reads columns by the names that they have now."""
+    parents.run("ALTER TABLE parent ADD other integer NOT NULL DEFAULT 1")
+    engine = parents.database.engine
+    catalog = engine.catalog()
+    tables = [catalog.named("parent")]
+    with (
+        pytest.raises(EngineFailed, match="changed during"),
+        unchanged(tables, engine, catalog, lambda _: True),
+    ):
+        parents.run(change)
+    catalog = engine.catalog()
+    with unchanged([catalog.named("parent")], engine, catalog, lambda _: True):
+        parents.run("ALTER TABLE parent ADD another integer")
 
 
 def test_a_given_connection_is_free_for_the_second_look(postgres_db: str) -> None:

@@ -71,6 +71,14 @@ def test_the_first_keeps_nothing_and_later_ones_share(engine: Engine) -> None:
         "UPDATE t SET a = 2",
         "ALTER TABLE t ALTER a TYPE BIGINT",
         "TRUNCATE t; INSERT INTO t VALUES (1)",
+        "MERGE INTO t USING (SELECT 1 AS a) AS s ON t.a = s.a WHEN MATCHED THEN UPDATE SET a = 3",
+        "ALTER TABLE t ADD b INT DEFAULT 1",
+        "ALTER TABLE t ALTER a SET DEFAULT 1",
+        "DROP TABLE t; CREATE TABLE t AS SELECT 1 AS a",
+        "ALTER TABLE t RENAME TO gone; CREATE TABLE t AS SELECT 1 AS a",
+        "CREATE TABLE child (a INT); ALTER TABLE child INHERIT t",
+        "ALTER TABLE t SET UNLOGGED",
+        "VACUUM FULL t",
         # Nobody says which tables a transaction wrote to.
         "CREATE TABLE other (a INT)",
     ],
@@ -123,6 +131,29 @@ def test_a_table_written_anew_meanwhile_is_an_error(
         snapshot.scalar(COUNT)
     owner.execute("TRUNCATE t")
     assert learned(engine, 0) is None
+
+
+def test_a_table_in_the_place_of_another_meanwhile_is_an_error(
+    engine: Engine, owner: psycopg.Connection
+) -> None:
+    """A name means the table that has it now, whatever the snapshot sees of the schema."""
+    owner.execute("CREATE TABLE other AS SELECT 1 AS a")
+    for _ in range(3):
+        learned(engine, 1)
+    with pytest.raises(EngineFailed, match="changed during"), engine.snapshot() as snapshot:
+        owner.execute("ALTER TABLE t RENAME TO gone; ALTER TABLE other RENAME TO t")
+        snapshot.scalar(COUNT)
+
+
+def test_what_a_snapshot_learned_that_failed_is_not_believed(engine: Engine) -> None:
+    """Nobody has seen where the tables were stored that it read."""
+    for _ in range(3):
+        learned(engine, 1)
+    with pytest.raises(ZeroDivisionError), engine.snapshot() as snapshot:
+        assert isinstance(snapshot, Remembering) and snapshot.learned is not None
+        snapshot.learned["what"] = snapshot.scalar(COUNT) // 0
+    assert learned(engine, 1) is None
+    assert learned(engine, 1) == {}
 
 
 def test_another_table_written_anew_is_none(engine: Engine, owner: psycopg.Connection) -> None:
@@ -190,6 +221,12 @@ def test_a_given_connection_is_left_as_it_was(owner: psycopg.Connection) -> None
 
 def test_a_statement_that_fails_is_no_end(engine: Engine) -> None:
     """Whoever goes on after it reads nothing more, and nothing is kept."""
+    with engine.snapshot() as snapshot, ExitStack() as stack:
+        stack.enter_context(pytest.raises(StatementFailed))
+        snapshot.scalar(statement("SELECT 1 / 0 FROM public.t"))
+    assert learned(engine, 1) is None
+    before = learned(engine, 1)
+    assert before is not None
     with engine.snapshot() as snapshot, ExitStack() as stack:
         stack.enter_context(pytest.raises(StatementFailed))
         snapshot.scalar(statement("SELECT 1 / 0 FROM public.t"))

@@ -10,6 +10,7 @@ from fractions import Fraction
 import pytest
 from sqlglot import exp
 
+from sqlrs.catalog import ColumnType, Family
 from sqlrs.epsilon import parse_epsilon
 from sqlrs.measuring.evaluate import Evaluator
 from sqlrs.measuring.measure import measure
@@ -142,3 +143,33 @@ def test_few_groups_are_enough_again(on_duckdb: Direct, seed: int) -> None:
     assert isinstance(last, ByKeptGroups)
     assert len(last.groups.keys) < len(first.groups.keys)
     assert last.groups.counts[-1] >= value > last.groups.least
+
+
+@pytest.mark.parametrize(
+    ("kind", "first", "kept_groups"),
+    [("UBIGINT", 5, True), ("UBIGINT", 2**64 - 1000, False), ("HUGEINT", -(10**29), False)],
+)
+def test_groups_are_listed_where_64_bits_hold_them(
+    on_duckdb: Direct, kind: str, first: int, kept_groups: bool
+) -> None:
+    """They stand in the statement as such numbers; others are no reason for a release to fail."""
+    wide = ColumnType(Family.INTEGER, kind)
+    orders = table("orders", "id", "customer", keys=["id"], types={"id": wide, "customer": wide})
+    line = table("line", "orders", "part", "number", types={"orders": wide})
+    on_duckdb.fill(orders, [(first + o, first + o % 9) for o in range(90)])
+    on_duckdb.fill(PART, [(p,) for p in range(16)])
+    rng = random.Random(first)
+    rows = [(first + rng.randrange(90), rng.randrange(16), rng.randrange(9)) for _ in range(280)]
+    on_duckdb.fill(line, rows)
+    some = replace(atom(line, "o", "p", "n"), filters=(below(4),))
+    joined = query(some, atom(orders, "o", "c"), atom(PART, "p"))
+    residual = Residuals(joined).of(frozenset({0, 2}))
+    value = Evaluator(on_duckdb, joined, "duckdb", "plain")(residual).value
+    source, kept = Lasting(on_duckdb, {}), Kept()
+    used = False
+    for _ in range(5):
+        with source.snapshot() as snapshot:
+            found = Evaluator(snapshot, joined, "duckdb", kept=kept)(residual)
+        assert found.value == value
+        used |= isinstance(found.plan, ByKeptGroups)
+    assert used == kept_groups

@@ -14,6 +14,7 @@ import pytest
 
 from sqlrs.engines import spark_session, spark_start, versions
 from sqlrs.engines.open import open_engine
+from sqlrs.engines.spark_jobs import told
 from sqlrs.errors import EngineFailed, UsageError
 
 
@@ -75,3 +76,10 @@ def test_another_version_is_refused_and_left(spark: Any, monkeypatch: pytest.Mon
     with pytest.raises(UsageError, match="not supported") as refused:
         spark_session.settled_or_left(spark.newSession(), False, lambda: left.append(True))
     assert refused.value.code == "untested_version" and left == [True]
+
+
+def test_too_large_a_result_is_want_of_memory() -> None:
+    """What was fetched here is joined there then; Spark names its setting, and no class."""
+    said = "Total size of serialized results of 1 tasks is bigger than spark.driver.maxResultSize"
+    assert told(RuntimeError(f"Job aborted due to stage failure: {said}")).code == "out_of_memory"
+    assert told(RuntimeError("Job aborted due to stage failure")).code != "out_of_memory"
