@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from sqlrs.engines.versioned_folders import marks, refusal_of
 from sqlrs.errors import UsageError
 from sqlrs.records import dataclass
 
@@ -177,6 +178,9 @@ def _files_below(folder: Path) -> list[Path]:
 def _of_folder(folder: Path, files: list[Path]) -> DataPath:
     if not files:
         raise UsageError(f"{folder} holds no data", hint=_KINDS)
+    for mark in marks([one.as_posix() for one in files], folder.as_posix()):
+        if any(Path(mark.folder).glob(mark.file)):
+            raise refusal_of(folder, mark)
     kinds = {kind_of(one) for one in files}
     if len(kinds) > 1:
         raise UsageError(

@@ -14,10 +14,12 @@ from dataclasses import field
 from os import PathLike, fspath
 from pathlib import Path, PurePosixPath
 from typing import Any
+from urllib.parse import unquote
 
 from sqlrs.catalog import Family, Table
 from sqlrs.engines.file_schema import Declared
 from sqlrs.engines.spark_catalog import columns_of, spark_type
+from sqlrs.engines.versioned_folders import marks, plain_part, refusal_of
 from sqlrs.errors import UsageError
 from sqlrs.records import dataclass
 
@@ -28,6 +30,7 @@ _COMPRESSED = frozenset({".gz", ".bz2", ".zst"})
 _EDGE = ("src", "dst")
 _FORMS = ("directed", "undirected")
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:/", re.ASCII | re.IGNORECASE)
+_HOME = re.compile(r"[a-z][a-z0-9+.-]*:(//[^/]*)?", re.ASCII | re.IGNORECASE)
 _LINE = r"^\s*([+-]?\d+)\s+([+-]?\d+)\s*$"
 _NO_EDGE = r"^\s*(#|$)"
 _HINT = "write NAME='column TYPE, column TYPE', for example visit='patient BIGINT, day DATE'"
@@ -121,6 +124,7 @@ def _opened(
         path = str(Path(path).absolute())
         if not any(c in path for c in "*?[{") and not Path(path).exists():
             raise UsageError(f"there is no file {path}")
+    _require_no_versions(session, path)
     if types is not None and suffix not in _SEPARATORS:
         raise UsageError(f"{path} has types of its own", hint="leave --types out")
     if suffix == ".txt":
@@ -134,6 +138,32 @@ def _opened(
     if suffix in _SEPARATORS:
         _require_header(session, path, _SEPARATORS[suffix], schema)
     return FileTable(name, path, suffix, schema, graph)
+
+
+def _require_no_versions(session: Any, path: str) -> None:
+    """Refuse a folder that keeps versions of a table."""
+    files = _files(session, path)
+    homes, places = zip(*map(_place, files), strict=True) if files else ((), ())
+    _, given = _place(path)
+    if [given] == [*places]:
+        return
+    for mark in marks(places, plain_part(given)):
+        if _files(session, f"{homes[0]}{mark.folder}", mark.file):
+            raise refusal_of(path, mark)
+
+
+def _files(session: Any, path: str, named: str = "*") -> list[str]:
+    """The files of a folder or pattern; none where it is not there, which is told elsewhere."""
+    reader = session.read.format("binaryFile").option("recursiveFileLookup", True)
+    with suppress(Exception):
+        return [*reader.option("pathGlobFilter", named).load(path).inputFiles()]
+    return []
+
+
+def _place(file: str) -> tuple[str, str]:
+    """The file system of an address, and the path in it."""
+    home = _HOME.match(file)
+    return (home[0], unquote(file[home.end() :])) if home is not None else ("", file)
 
 
 def _own(session: Any, path: str) -> Any:

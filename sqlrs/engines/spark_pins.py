@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import field
 from typing import Any
+from urllib.parse import unquote
 
 from sqlrs.catalog import Column, Family
 from sqlrs.engines.spark_catalog import columns_of
@@ -137,7 +138,8 @@ def _listed(session: Any, paths: list[str]) -> States:
     configuration = session._jsparkSession.sessionState().newHadoopConf()
     found: States = {}
     for text in paths:
-        path = jvm.org.apache.hadoop.fs.Path(text)
+        # Blanks and the like are written as in an address.
+        path = jvm.org.apache.hadoop.fs.Path(jvm.java.net.URI(text))
         status = path.getFileSystem(configuration).getFileStatus(path)
         if status.isDirectory():
             raise ValueError("a folder has no size")
@@ -148,7 +150,7 @@ def _listed(session: Any, paths: list[str]) -> States:
 def _listed_by_a_job(session: Any, paths: list[str]) -> States:
     if not paths:
         return {}
-    frame = session.read.format("binaryFile").load(paths)
+    frame = session.read.format("binaryFile").load([unquote(path) for path in paths])
     rows = frame.selectExpr("path", "length", "unix_micros(modificationTime)").collect()
     if len(rows) != len(paths):
         raise ValueError("a file is missing")

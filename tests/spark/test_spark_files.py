@@ -13,6 +13,7 @@ import pytest
 import sqlrs
 from sqlrs.errors import EngineFailed, UsageError
 from sqlrs.ledger import MemoryLedger
+from tests.engines.test_versioned_folders import FORMATS, made
 from tests.support.spark import FOR_FEW_ROWS, connect_url, load
 
 # The noise is below one half but for one time in many millions.
@@ -126,3 +127,14 @@ def test_few_edges_are_few_parts(spark: Any, tmp_path: Path) -> None:
     finally:
         for name in ("adaptive.enabled", "shuffle.partitions"):
             spark.conf.set(f"spark.sql.{name}", FOR_FEW_ROWS[f"spark.sql.{name}"])
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+def test_folders_of_versions_are_no_tables(target: Any, tmp_path: Path, format_: str) -> None:
+    table = tmp_path / "a table"
+    data = made(table, format_)
+    for given in (table, data.parent, data.parent / "part-*.parquet"):
+        with pytest.raises(UsageError, match=f"is a table of {format_}"):
+            sqlrs.connect(target, tables={"t": given})
+    with sqlrs.connect(target, tables={"t": data}) as database:
+        assert database.count("SELECT count(*) FROM t", epsilon=_SURE).value == 1
