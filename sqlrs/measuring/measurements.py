@@ -134,7 +134,8 @@ class Measurements:
         if (read := self.read.get(id(signed))) is not None and read.of(signed, domains):
             self._hear(1, 1, residuals.of(residuals.query.everything))
             return read.numbers
-        if not domains:
+        # The weights of distinct outputs are added up by a statement of their own alone.
+        if not domains and not (residuals.query.weighted and residuals.query.distinct is not None):
             count = self._here(residuals, lambda own, same: own.count(same))
             if count is not None:
                 return {(): count}

@@ -18,7 +18,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlglot import exp
 
+import sqlrs
 from sqlrs.catalog import ColumnType, Family, Table
+from sqlrs.compiled import CompiledStatement
 from sqlrs.engines.base import Measurable, Opened, integers
 from sqlrs.engines.duckdb import DuckDBEngine, open_duckdb
 from sqlrs.errors import EngineFailed
@@ -373,3 +375,27 @@ with here.snapshot() as snapshot:
     command = [sys.executable, "-c", program]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert (ran.stdout, ran.stderr) == ("[(3,)]\n", "")
+
+
+def test_a_sum_of_distinct_outputs_is_left_where_the_rows_are() -> None:
+    """No residual is measured with its weights, so that there is no count of them either."""
+    sql = (
+        "SELECT count(*), sum(a.cost) FROM visit a WHERE EXISTS "
+        "(SELECT 1 FROM visit b WHERE a.person = b.person AND a.kind <> b.kind)"
+    )
+    with duckdb.connect() as connection:
+        connection.execute(
+            "CREATE TABLE visit (id INT PRIMARY KEY, person INT, cost INT, kind INT)"
+        )
+        connection.execute("INSERT INTO visit SELECT i, i % 4, i, i % 3 FROM range(9) AS s(i)")
+        with sqlrs.connect(connection, bounds={"visit.cost": [0, 90]}) as database:
+            compiled = CompiledStatement.of(sql, database.catalog, database.settings)
+        terms = [(one, asked[0]) for asked, own in compiled.asked.items() for one in own]
+        with elsewhere(Direct(connection)) as snapshot:
+            found = []
+            for limit in (0, _MUCH):
+                source = Opened(snapshot, "duckdb")
+                measurements = Measurements(source, fetch_limit=limit)
+                found.append([measurements.totals(t.signed, t.residuals, d) for t, d in terms])
+    assert found[0] == found[1]
+    assert any(any(one.values()) for one in found[0])
