@@ -1,8 +1,8 @@
 """Residuals that are read from the groups of others: of the same join, or of a smaller one.
 
-Those of one join with fewer boundary variables are sums of its groups, and may be those of several
-queries. Those of more tables begin with the groups of fewer tables, if these groups are few and
-find the other tables by keys. docs/proofs/plans.md has the proof.
+Those of one join with fewer boundary variables are sums of its groups. Those of more tables begin
+with the groups of fewer tables, if these groups are few and find the other tables by keys. Both may
+be those of several queries. docs/proofs/plans.md has the proof.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from sqlrs.planning.key_joins import leads_by_keys
 from sqlrs.planning.plan import ByKeptGroups, Plain, ResidualPlan, SemiJoins
 from sqlrs.planning.table_statistics import Statistics
 from sqlrs.planning.witnesses import Witnessed
-from sqlrs.query import Atom
+from sqlrs.query import Atom, Variable
 from sqlrs.records import dataclass
 from sqlrs.residuals.residual import Members, Residual
 from sqlrs.values import behave_alike
@@ -116,26 +116,58 @@ def _are_groups_of(finer: Joined, plan: Joined) -> bool:
 def begins_with(plan: Joined, smaller: Joined) -> bool:
     """Whether a residual can be counted from the groups of a smaller one, each row found by a key.
 
-    What the other tables and conditions read of the smaller one is its boundary.
+    What the other tables and conditions read of the smaller one is its boundary. They may be of two
+    queries, such as the terms of a signed sum.
     """
     whole, part = plan.residual, smaller.residual
-    if not part.members < whole.members or whole.query is not part.query or not part.boundary:
+    further = further_atoms(whole, part)
+    if not further or not part.boundary or not (_counts_rows(plan) and _counts_rows(smaller)):
         return False
-    if any(one.output is not None or one.external or one.weighted for one in (whole, part)):
+    if whole.generals or not set(part.predicates) <= set(whole.predicates):
         return False
-    if any(isinstance(one, SemiJoins) for one in (plan, smaller)) or whole.generals:
+    rest = [whole.query.atoms[i] for i in sorted(further)]
+    beside = frozenset[Variable]().union(*(a.variables for a in rest))
+    if not _guarded(whole, part) <= beside:
         return False
-    if not set(part.predicates) <= set(whole.predicates):
-        return False
-    rest = [whole.query.atoms[i] for i in sorted(whole.members - part.members)]
     left = (p for p in whole.predicates if p not in part.predicates)
-    needed = whole.boundary.union(*(a.variables for a in rest), *(p.variables for p in left))
+    needed = whole.boundary.union(beside, *(p.variables for p in left))
     if not needed & part.variables <= part.boundary or not leads_by_keys(part.boundary, rest):
         return False
     return all(
         behave_alike([a.table.column(n).type for a in whole.atoms for n, t in a.terms if t == v])
         for v in part.boundary
     )
+
+
+def further_atoms(whole: Residual, part: Residual) -> Members | None:
+    """The atoms that a residual has beside those of another one; None where it lacks one of them.
+
+    Of two queries, atoms are the same if they are equal in all: alias, variables and conditions.
+    """
+    if whole.query is part.query:
+        return whole.members - part.members if part.members <= whole.members else None
+    held = part.atoms
+    rest = frozenset(i for i in whole.members if whole.query.atoms[i] not in held)
+    return rest if len(whole.members) - len(rest) == len(held) else None
+
+
+def _counts_rows(plan: Joined) -> bool:
+    """Whether each combination of all the atoms' rows counts once."""
+    residual = plan.residual
+    if residual.external or residual.weighted:
+        return False
+    if isinstance(plan, SemiJoins):
+        return plan.found.counted == residual.members
+    return residual.output is None
+
+
+def _guarded(whole: Residual, part: Residual) -> frozenset[Variable]:
+    """The variables of the smaller residual that one of the two queries alone reads without NULL.
+
+    Those of columns that can hold one: of further atoms' variables none is NULL in any result.
+    """
+    nullable = {v for a in part.atoms for n, v in a.terms if a.table.column(n).nullable}
+    return frozenset(v for v in whole.query.never_null ^ part.query.never_null if v in nullable)
 
 
 def _join_of(plan: Joined) -> Hashable | None:

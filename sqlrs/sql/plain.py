@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from sqlrs.catalog import Table
 from sqlrs.query import Atom, Constant, Variable
-from sqlrs.residuals.residual import Residual
+from sqlrs.residuals.residual import Members, Residual
 from sqlrs.sql.side_by_side import SideBySide
 from sqlrs.trees.build import (
     connected_order,
@@ -130,10 +130,12 @@ def join_of(
 
 
 def joined_further(
-    select: exp.Select, places: Places, residual: Residual, smaller: Residual
+    select: exp.Select, places: Places, residual: Residual, smaller: Residual, members: Members
 ) -> tuple[exp.Select, Places]:
-    """The groups of a smaller residual, whose boundary has these places, with all other atoms."""
-    members = residual.members - smaller.members
+    """The groups of a smaller residual, whose boundary has these places, with all other atoms.
+
+    These are the ``members``.
+    """
     kept = frozenset(places)
     # What is known comes first: each atom is found by what atoms before it hold.
     rest: list[Atom] = []

@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from sqlrs.dialects import dialect_named
 from sqlrs.planning.plan import SemiJoins, table_names
-from sqlrs.planning.rolling_up import Joined, RolledUp
+from sqlrs.planning.rolling_up import Joined, RolledUp, further_atoms
 from sqlrs.query import Variable
 from sqlrs.sql.factorised import StatementBuilder
 from sqlrs.sql.plain import grouped_count, join_of, joined_further, largest_of
@@ -22,19 +22,21 @@ def rolled_up_statement(together: RolledUp, dialect: str) -> exp.Select:
     """One row with the value of each plan, in order."""
     reserved = frozenset[str]().union(*(table_names(one.residual) for one in together.plans))
     building = StatementBuilder(dialect_named(dialect), reserved)
-    groups: list[str] = []
+    begun = {parent for parent in together.parents if parent is not None}
+    groups: dict[int, str] = {}
     values = []
-    for plan, parent in zip(together.plans, together.parents, strict=True):
+    for place, (plan, parent) in enumerate(zip(together.plans, together.parents, strict=True)):
         names = column_names(plan.residual.boundary)
         if parent is None:
             rows = _groups(plan, names)
         else:
             rows = _from_groups(plan, together.plans[parent], groups[parent], names)
-        name = building.add("per_boundary_value", rows)
-        groups.append(name)
-        value = select_from(table_named(name), column(RESULTS, name))
-        value = largest_of(value) if plan.residual.boundary else value
-        values.append(named(exp.Subquery(this=value), f"value_{len(groups)}"))
+        if place in begun:
+            # What nothing begins with is not kept.
+            groups[place] = building.add("per_boundary_value", rows)
+            rows = select_from(table_named(groups[place]), column(RESULTS, groups[place]))
+        value = largest_of(rows) if plan.residual.boundary else rows
+        values.append(named(exp.Subquery(this=value), f"value_{place + 1}"))
     return building.finished(exp.Select(expressions=values))
 
 
@@ -53,8 +55,8 @@ def _from_groups(plan: Joined, parent: Joined, groups: str, names: _Names) -> ex
     held = column_names(smaller.boundary)
     places: dict[Variable, exp.Expression] = {v: column(held[v], groups) for v in held}
     joined = exp.Select(from_=exp.From(this=table_named(groups)))
-    if smaller.query is residual.query and smaller.members < residual.members:
-        joined, found = joined_further(joined, places, residual, smaller)
+    if further := further_atoms(residual, smaller):
+        joined, found = joined_further(joined, places, residual, smaller, further)
         places = dict(found)
     total: exp.Expression = exp.Sum(this=column(RESULTS, groups))
     if not residual.boundary:
