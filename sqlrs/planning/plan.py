@@ -296,7 +296,9 @@ class ByKeptGroups:
         if not groups.keys or not groups.listed:
             return None
         telling = frozenset(
-            v for v, n in found.values.items() if 2 * len({*n}) <= _values(v, found, statistics)
+            v
+            for v, n in found.values.items()
+            if 2 * len({*n}) <= found.number_of_values(v, statistics)
         )
         return replace(found, telling=telling) if telling else None
 
@@ -307,21 +309,20 @@ class ByKeptGroups:
         order = (v for v in grouping.canonical.order if v in grouping.keep)
         return dict(zip(order, zip(*self.groups.keys, strict=True), strict=True))
 
+    def number_of_values(self, variable: Variable, statistics: Statistics) -> float:
+        """About how many values a variable has in some table."""
+        return max(
+            statistics.repetition(atom.table, name).distinct
+            for atom in self.residual.atoms
+            for name, term in atom.terms
+            if term == variable
+        )
+
     def lines(self) -> list[str]:
         """The exact counts, and what is done if they are not enough."""
         lines = ["exact for the groups of whole tables that lead:"]
         lines += [f"  {line}" for line in sum_lines(self.leaders.exact)]
         return [*lines, "if one of the others may be larger:", *self.otherwise.lines()]
-
-
-def _values(variable: Variable, plan: ByKeptGroups, statistics: Statistics) -> float:
-    """About how many values a variable has in some table."""
-    return max(
-        statistics.repetition(atom.table, name).distinct
-        for atom in plan.residual.atoms
-        for name, term in atom.terms
-        if term == variable
-    )
 
 
 def table_steps(sums: Iterable[Sum]) -> list[Grouping]:

@@ -7,7 +7,7 @@ be those of several queries. docs/proofs/plans.md has the proof.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from math import prod
 
 from sqlrs.planning.key_joins import leads_by_keys
@@ -33,15 +33,32 @@ class RolledUp:
     plans: tuple[Joined, ...]
     parents: tuple[int | None, ...]
 
+    @property
+    def begun(self) -> tuple[int, ...]:
+        """The places of those whose groups others begin with."""
+        return tuple(sorted({parent for parent in self.parents if parent is not None}))
 
-def rolled_up(plans: Iterable[ResidualPlan], statistics: Statistics | None) -> list[RolledUp]:
-    """The plans that are better read from the groups of others, with these before them."""
+
+def rolled_up(
+    plans: Iterable[ResidualPlan], statistics: Statistics | None, known_few: Collection[Joined] = ()
+) -> list[RolledUp]:
+    """The plans that are better read from the groups of others, with these before them.
+
+    ``known_few``: those of which it is known that they have few groups.
+    """
     joined = [(one, one is not plan) for plan in plans if (one := as_joined(plan))]
+    counted = {id(plan) for plan in known_few}
 
-    def few(residual: Residual) -> bool:
-        return statistics is not None and _has_few_groups(residual, statistics)
+    def few(plan: Joined) -> bool:
+        expected = statistics is not None and _has_few_groups(plan.residual, statistics)
+        return expected or id(plan) in counted
 
     return read_together([one for one, _ in joined], [alone for _, alone in joined], few)
+
+
+def are_few(groups: float, residual: Residual, statistics: Statistics) -> bool:
+    """Whether so many groups are a small part of a residual's rows."""
+    return _FEW_GROUPS * groups <= max(statistics.size(atom.table) for atom in residual.atoms)
 
 
 def as_joined(plan: ResidualPlan) -> Joined | None:
@@ -51,23 +68,44 @@ def as_joined(plan: ResidualPlan) -> Joined | None:
 
 
 def read_together(
-    plans: Sequence[Joined], alone: Sequence[bool], few: Callable[[Residual], bool]
+    plans: Sequence[Joined], alone: Sequence[bool], few: Callable[[Joined], bool]
 ) -> list[RolledUp]:
     """The plans that can be read from the groups of others, with these before them.
 
     ``alone``: of which plans there is a better one alone; they are read with others only where
-    groups are few. ``few``: whether a residual has few groups.
+    groups are few. ``few``: whether a plan has few groups.
     """
     order = sorted(range(len(plans)), key=lambda i: _size(plans[i].residual))
+    begun = {i for i in order if few(plans[i])}
     parents: dict[int, int | None] = {}
-    for place, i in enumerate(order):
-        before = [j for j in order[:place] if few(plans[j].residual)]
-        smaller = [j for j in before if begins_with(plans[i], plans[j])]
-        parents[i] = max(smaller, key=lambda j: _size(plans[j].residual), default=None)
-        if not alone[i]:
-            finer = (j for j in order[:place] if not alone[j])
-            own = (j for j in finer if _are_groups_of(plans[j], plans[i]))
-            parents[i] = next(own, parents[i])
+
+    def read_from(i: int, among: Collection[int]) -> int | None:
+        before = [j for j in order[: order.index(i)] if j in among]
+        finer = (j for j in before if are_groups_of(plans[j], plans[i]))
+        smaller = (j for j in before if j in begun and begins_with(plans[i], plans[j]))
+        found = next(finer, None)
+        return found if found is not None else max(smaller, key=order.index, default=None)
+
+    def evaluate(i: int) -> None:
+        # Rather from what is evaluated anyway than from what has a better plan alone.
+        anyway = parents.keys() | {j for j in order if not alone[j]}
+        parents[i] = None
+        for among in (anyway, begun):
+            if (parent := read_from(i, among)) is not None:
+                parents[i] = parent
+                if parent not in parents:
+                    evaluate(parent)
+                return
+
+    for i in order:
+        if not alone[i] and i not in parents:
+            evaluate(i)
+        elif alone[i] and (parent := read_from(i, begun & parents.keys())) is not None:
+            parents[i] = parent
+    counted = begun & parents.keys()
+    for i in order:
+        if i not in parents:
+            parents[i] = read_from(i, counted)
     first: dict[int, int] = {}
     trees: dict[int, list[int]] = {}
     for i in order:
@@ -88,7 +126,6 @@ def _has_few_groups(residual: Residual, statistics: Statistics) -> bool:
     """Whether to count a residual by its boundary leaves a small part of the rows."""
     if not 1 <= len(residual.boundary) <= _MOST_KEPT:
         return False
-    rows = max(statistics.size(atom.table) for atom in residual.atoms)
     groups = prod(
         min(
             statistics.repetition(atom.table, name).distinct
@@ -98,14 +135,14 @@ def _has_few_groups(residual: Residual, statistics: Statistics) -> bool:
         )
         for variable in residual.boundary
     )
-    return _FEW_GROUPS * groups <= rows
+    return are_few(groups, residual, statistics)
 
 
 def _size(residual: Residual) -> tuple[int, int]:
     return len(residual.members), -len(residual.boundary)
 
 
-def _are_groups_of(finer: Joined, plan: Joined) -> bool:
+def are_groups_of(finer: Joined, plan: Joined) -> bool:
     """Whether both count the same combinations of rows, one of them by more variables."""
     if not plan.residual.boundary <= finer.residual.boundary:
         return False

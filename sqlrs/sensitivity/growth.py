@@ -48,6 +48,9 @@ class Growth:
     @cached_property
     def in_binomials(self) -> list[int]:
         """The coefficients of Π_t binomial(s_t, c_t), the last distance fastest: differences."""
+        if max(self.degrees, default=0) <= 1:
+            # Of 0 and 1, powers and binomials are the same.
+            return self._dense
         found = self.at_all([range(degree + 1) for degree in self.degrees])
         stride = len(found)
         for degree in self.degrees:

@@ -7,7 +7,8 @@ ends"; distances count units: docs/proofs/rows_per_unit.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import pairwise, product
@@ -52,8 +53,7 @@ class Horizon:
         """The maximum over all vectors, and of those that attain it one with the least total."""
         table = self._table((0,) * len(self.turns))
         most = max(table.values)
-        attained = (u for u, v in zip(product(*table.box), table.values, strict=True) if v == most)
-        return Fraction(most, table.denominator), min(attained, key=sum)
+        return Fraction(most, table.denominator), min(attained(table.values, most, table.box), key=sum)
 
     def _table(self, distances: Distances) -> _Table:
         fixed = tuple(
@@ -101,7 +101,9 @@ def weights_in_box(box: Sequence[range], weights: Weights) -> tuple[list[int], i
     """The weight of every vector of the box over a common denominator, and that."""
     # A fold is repeated where boxes are small; a large list is not worth its memory.
     few = prod(map(len, box)) <= _FEW_VECTORS
-    return _kept_weights(tuple(box), weights) if few else _all_weights(box, weights)
+    # A direction that stays at 0 adds nothing, wherever it stands.
+    wide = tuple(one for one in box if one != range(1))
+    return _kept_weights(wide, weights) if few else _all_weights(wide, weights)
 
 
 @lru_cache(maxsize=16)
@@ -118,6 +120,19 @@ def _all_weights(box: Sequence[range], weights: Weights) -> tuple[list[int], int
     for one in box:
         totals = [total + i for total in totals for i in range(len(one))]
     return [scaled[total] for total in totals], denominator
+
+
+def attained(values: Sequence[int], value: int, box: Sequence[range]) -> Iterator[Distances]:
+    """The vectors of a box at which the values are a certain one, the last direction fastest."""
+    place = -1
+    with suppress(ValueError):
+        while True:
+            place = values.index(value, place + 1)
+            left, vector = place, list[int]()
+            for one in reversed(box):
+                left, i = divmod(left, len(one))
+                vector.append(one[i])
+            yield tuple(reversed(vector))
 
 
 def values_in_box(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import combinations
 from math import comb, prod
 
@@ -66,11 +66,10 @@ def refined_sensitivity(
 ) -> Bound:
     """RS+ from T_E of the sets in ``reached``; a value that is absent raises KeyError."""
     recursion = compile_recursion(residuals)
-    start = tuple(values[members] for members in recursion.coordinates)
     method = _method(residuals, weights)
     if method is None:
         return residual_sensitivity(residuals, values, weights)
-    return folded(recursion, start, weights, method)
+    return folded(recursion, _start(recursion, values), weights, method)
 
 
 def released_sensitivity(
@@ -110,35 +109,33 @@ def settled_sensitivity(
 ) -> Fraction | None:
     """The released sensitivity of all values between these, None where it may not be one number.
 
-    It is not below the smaller of RS and what is attained with the least values, and does not
-    exceed the smaller of RS and the peak with the largest ones.
+    It does not exceed the smaller of RS and the peak with the largest values. With the least ones
+    it is not below the smaller of RS and what is attained on the way to some goal.
     """
-    low = _refined(residuals, least, weights, upper=False)
-    high = _refined(residuals, most, weights, upper=True)
-    method = _method(residuals, weights)
-    assert method is not None
-    if not method.lattice:
-        plain = residual_sensitivity(residuals, least, weights, enough=low).value
-        # With larger values RS is as large or larger.
-        if low == high <= plain:
-            return low
-        low = min(low, plain)
-        high = min(high, residual_sensitivity(residuals, most, weights, enough=high).value)
-    return low if low == high else None
-
-
-def _refined(
-    residuals: Residuals, values: Mapping[Members, int], weights: Weights, *, upper: bool
-) -> Fraction:
-    """A number that RS+ is not below, or one that it does not exceed; as a rule it is that."""
     method = _method(residuals, weights)
     assert method is not None
     recursion = compile_recursion(residuals)
-    start = tuple(values[members] for members in recursion.coordinates)
-    if not can_ever_change(recursion, start):
+    first, last = (_start(recursion, values) for values in (least, most))
+    if not can_ever_change(recursion, last):
         return Fraction(0)
-    refined, peak = _horizon(method, start, weights).peak()
-    return refined if upper else _attained(recursion, start, weights, method.groups, peak).value
+    number, peak = _horizon(method, last, weights).peak()
+    if not method.lattice:
+        number = min(number, residual_sensitivity(residuals, most, weights, number).value)
+    if not can_ever_change(recursion, first):
+        return None
+    # Mostly the way to the peak of the largest values shows it; else the one to the least's own.
+    if _attained(recursion, first, weights, method.groups, peak).value < number:
+        _, peak = _horizon(method, first, weights).peak()
+        if _attained(recursion, first, weights, method.groups, peak).value < number:
+            return None
+    if method.lattice:
+        return number
+    plain = residual_sensitivity(residuals, least, weights, number).value
+    return number if plain >= number else None
+
+
+def _start(recursion: Recursion, values: Mapping[Members, int]) -> Vector:
+    return tuple(values[members] for members in recursion.coordinates)
 
 
 def gauge(
@@ -147,17 +144,13 @@ def gauge(
     """How far a row of each table can move the answer, about, where the largest values matter."""
     method = _method(residuals, weights)
     assert method is not None
-    coordinates = compile_recursion(residuals).coordinates
-
-    def start(values: Mapping[Members, int]) -> Vector:
-        return tuple(values[members] for members in coordinates)
-
-    _, peak = _horizon(method, start(largest), weights).peak()
+    recursion = compile_recursion(residuals)
+    _, peak = _horizon(method, _start(recursion, largest), weights).peak()
 
     def measure(values: Mapping[Members, int]) -> tuple[int, ...]:
         return tuple(
             sum(v * prod(map(comb, peak, powers)) for powers, v in polynomial.items())
-            for polynomial in method.ceiling.closest(start(values))
+            for polynomial in method.ceiling.closest(_start(recursion, values))
         )
 
     return measure
@@ -176,7 +169,12 @@ def folds_quickly(recursion: Recursion, weights: Weights) -> bool:
 
 @lru_cache(maxsize=128)
 def _method(residuals: Residuals, weights: Weights) -> Method | None:
-    return choose_method(compile_recursion(residuals), weights)
+    return _chosen(partial(_grouping, residuals), weights)
+
+
+@lru_cache(maxsize=512)
+def _grouping(residuals: Residuals, coarser: int) -> _Grouping | None:
+    return _Grouping.of(compile_recursion(residuals), coarser)
 
 
 def choose_method(recursion: Recursion, weights: Weights) -> Method | None:
@@ -185,19 +183,43 @@ def choose_method(recursion: Recursion, weights: Weights) -> Method | None:
     The tables that move the fewest values share a group first. None: even one group has too many
     distances, as with the weights of a tiny privacy parameter.
     """
-    steps = sorted(recursion.steps, key=lambda step: -step.cost)
-    for count in range(max(1, len(steps)), 0, -1):
+    return _chosen(partial(_Grouping.of, recursion), weights)
+
+
+@dataclass(frozen=True)
+class _Grouping:
+    """The private tables in groups, and what follows from these, whatever the weights."""
+
+    groups: tuple[Group, ...]
+    ceiling: Ceiling
+    degrees: Distances
+    lattice: bool
+    once: int
+
+    @classmethod
+    def of(cls, recursion: Recursion, coarser: int) -> _Grouping | None:
+        """So many groups fewer than there are tables; None where none is left."""
+        steps = sorted(recursion.steps, key=lambda step: -step.cost)
+        count = max(1, len(steps)) - coarser
+        if count < 1:
+            return None
         groups: tuple[Group, ...] = tuple((step,) for step in steps[: count - 1])
         if steps:
             groups = (*groups, tuple(steps[count - 1 :]))
         ceiling = Ceiling.of(recursion, groups)
-        degrees = ceiling.degrees()
-        # The search seldom goes farther than twice the turning point in any direction.
-        distances = prod(2 * turning_point(degree, weights) + 2 for degree in degrees)
         once = sum(step.cost + len(recursion.coordinates) for step in steps)
-        work = distances * once
-        if work <= (MAX_LATTICE_WORK if count > 1 else MAX_WORK):
-            return Method(groups, ceiling, degrees, len(groups) == len(steps), work)
+        return cls(groups, ceiling, ceiling.degrees(), len(groups) == len(steps), once)
+
+
+def _chosen(grouping: Callable[[int], _Grouping | None], weights: Weights) -> Method | None:
+    coarser = 0
+    while (found := grouping(coarser)) is not None:
+        # The search seldom goes farther than twice the turning point in any direction.
+        distances = prod(2 * turning_point(degree, weights) + 2 for degree in found.degrees)
+        work = distances * found.once
+        if work <= (MAX_LATTICE_WORK if grouping(coarser + 1) else MAX_WORK):
+            return Method(found.groups, found.ceiling, found.degrees, found.lattice, work)
+        coarser += 1
     return None
 
 

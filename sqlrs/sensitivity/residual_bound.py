@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from fractions import Fraction
+from functools import lru_cache
 from math import comb, prod
 
 from sqlrs.query import Query
@@ -39,7 +40,9 @@ def residual_sensitivity(
     A number that is ``enough`` ends the search: what is returned is at least that or RS.
     """
     best = Bound()
-    for growth in growths(residuals, values, groups(residuals.query, weights)):
+    found = growths(residuals, values, groups(residuals.query, weights))
+    # Those that are likely to be the largest come first: the search may end there.
+    for growth in sorted(found, key=lambda one: -sum(one.coefficients.values())):
         best = maximise(growth, weights, best)
         if enough is not None and best.value >= enough:
             break
@@ -79,27 +82,44 @@ def growths(
     the sums of T over all O with the same counts matter. Distances count units; one of m_t rows is
     m_t steps, which multiplies the term of O by Π_t m_t^c_t: docs/proofs/rows_per_unit.md.
     """
+    sums = Counter[Powers]()
+    for members, counts, units in _counted(residuals):
+        value = values[members]
+        if value < 0:
+            raise ValueError("a number of results is not negative")
+        sums[counts] += value * units
+    return tuple(_growth(sums, r, together) for r in range(len(residuals.query.private_tables)))
+
+
+@lru_cache(maxsize=128)
+def _counted(residuals: Residuals) -> tuple[tuple[Members, Powers, int], ...]:
+    """For each O the set [n] − O, how many atoms of each table O has, and Π_t m_t^c_t."""
     query = residuals.query
     units = [query.atoms[min(atoms)].table.rows_per_unit for atoms in query.private_tables]
-    sums = Counter[Powers]()
-    for outside in subsets(query.private):
-        if outside:
-            value = values[query.everything - outside]
-            if value < 0:
-                raise ValueError("a number of results is not negative")
-            counts = tuple(len(outside & atoms) for atoms in query.private_tables)
-            sums[counts] += value * prod(map(pow, units, counts))
-    return tuple(_growth(sums, r, together) for r in range(len(query.private_tables)))
+    found = []
+    for outside in filter(None, subsets(query.private)):
+        counts = tuple(len(outside & atoms) for atoms in query.private_tables)
+        found.append((query.everything - outside, counts, prod(map(pow, units, counts))))
+    return tuple(found)
 
 
 def _growth(sums: Mapping[Powers, int], changed: int, together: Groups) -> Growth:
-    coefficients = Counter[Powers]()
-    for counts, value in sums.items():
-        power = counts[changed]
+    found: dict[Powers, int] = {}
+    for farther, counts, factor in _farther(tuple(sums), changed, together):
+        found[farther] = found.get(farther, 0) + factor * sums[counts]
+    return Growth(found)
+
+
+@lru_cache(maxsize=128)
+def _farther(
+    counts: tuple[Powers, ...], changed: int, together: Groups
+) -> tuple[tuple[Powers, Powers, int], ...]:
+    """The terms of the binomial expansions of (1 + s)^c − s^c: powers, of which counts, factor."""
+    found = []
+    for one in counts:
+        power = one[changed]
         for kept in range(power):
-            # The binomial expansion of (1 + s)^power − s^power
-            left = [kept if table == changed else n for table, n in enumerate(counts)]
-            coefficients[tuple(sum(left[t] for t in group) for group in together)] += (
-                comb(power, kept) * value
-            )
-    return Growth(coefficients)
+            left = [kept if table == changed else n for table, n in enumerate(one)]
+            powers = tuple(sum(left[t] for t in group) for group in together)
+            found.append((powers, one, comb(power, kept)))
+    return tuple(found)

@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
-from itertools import product
 from math import floor, prod
 from operator import mul
 
 from sqlrs.sensitivity.bound import Bound
 from sqlrs.sensitivity.growth import Growth, Powers
-from sqlrs.sensitivity.horizon import values_in_box, weights_in_box
+from sqlrs.sensitivity.horizon import attained, values_in_box, weights_in_box
 from sqlrs.sensitivity.weights import Weights
 
 _SLOPE_BITS = 16
@@ -78,10 +77,8 @@ def _everywhere(growth: Growth, weights: Weights, last: list[int], best: Bound) 
     most = Fraction(largest, denominator)
     if most < best.value:
         return best
-    attained = (u for u, value in zip(product(*box), weighted, strict=True) if value == largest)
-    return min(
-        best, Bound(most, min(map(sum, attained))), key=lambda bound: (-bound.value, bound.k)
-    )
+    least = min(map(sum, attained(weighted, largest, box)))
+    return min(best, Bound(most, least), key=lambda bound: (-bound.value, bound.k))
 
 
 class _Search:

@@ -9,11 +9,12 @@ from sqlglot import exp
 from sqlrs.planning.inclusion_exclusion import Sum
 from sqlrs.planning.leading import Leaders, leading_number, one_grouping
 from sqlrs.planning.plan import ByKeptGroups, Plain
+from sqlrs.query import Variable
 from sqlrs.sql.factorised import StatementBuilder, Stored, in_order, largest
 from sqlrs.sql.plain import plain_among
 from sqlrs.trees.build import ascending, inner, joined_with, named, number, select_from, table_named
 from sqlrs.trees.identifiers import again, column
-from sqlrs.trees.naming import RESULTS
+from sqlrs.trees.naming import RESULTS, column_names
 
 # Of no count: the groups that lead were not enough.
 NOT_ENOUGH = -1
@@ -58,17 +59,22 @@ def kept_groups_statement(plan: ByKeptGroups, building: StatementBuilder) -> exp
     leaders, listed = plan.leaders, plan.values
     columns = leaders.picked.columns
     if isinstance(plan.otherwise, Plain):
-        among = {}
-        for c, v in columns:
-            if v in plan.telling:
-                some = exp.Select(expressions=[named(_unnested(dict.fromkeys(listed[v])), c)])
-                name = building.add(f"{leaders.picked.name}_{c}", some)
-                among[v] = select_from(table_named(name), column(c, name))
+        telling = sorted(plan.telling)
+        among = {v: kept_values(v, dict.fromkeys(listed[v]), building) for v in telling}
         return building.finished(plain_among(plan.residual, among))
     rows = exp.Select(expressions=[named(_unnested(listed[v]), c) for c, v in columns])
     building.keep_picked(leaders.picked, rows)
     exact, _ = building.totals(leaders.exact)
     return building.finished(largest(exact, grouped=True))
+
+
+def kept_values(
+    variable: Variable, values: Iterable[int], building: StatementBuilder
+) -> exp.Select:
+    """Some values of a variable, which become a step of their own."""
+    (name,) = column_names([variable]).values()
+    step = building.add(f"leading_{name}", exp.Select(expressions=[named(_unnested(values), name)]))
+    return select_from(table_named(step), column(name, step))
 
 
 def _unnested(numbers: Iterable[int]) -> exp.Expression:

@@ -38,12 +38,20 @@ def plain(residual: Residual) -> exp.Select:
     """
     if residual.external:
         raise ValueError("the plain form cannot range over external variables")
+    rows = _rows_by_boundary(residual)
+    return largest(rows, "per_boundary_value") if residual.boundary else rows
+
+
+def plain_numbered(residual: Residual) -> exp.Select:
+    """The same of a residual with a boundary, and how many values of the boundary have results."""
+    found = largest(_rows_by_boundary(residual), "per_boundary_value")
+    return found.select(exp.Count(this=exp.Star()), copy=False)
+
+
+def _rows_by_boundary(residual: Residual) -> exp.Select:
     joined, places = join_of(residual)
     boundary = sorted(residual.boundary)
-    rows = grouped_count(joined, places, boundary, residual.output, weights_in(residual))
-    if not boundary:
-        return rows
-    return largest(rows, "per_boundary_value")
+    return grouped_count(joined, places, boundary, residual.output, weights_in(residual))
 
 
 def plain_among(residual: Residual, among: Mapping[Variable, exp.Select]) -> exp.Select:
