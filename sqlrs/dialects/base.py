@@ -81,7 +81,9 @@ class Dialect:
     sums_words: ClassVar[bool] = False
     """Whether it sums numbers of 128 bits about as quickly as small ones, and has their bits."""
     regroups: ClassVar[bool] = False
-    """Whether to keep the groups of a join and to group them once more takes less than the join."""
+    """Whether to keep few groups of a join and to read them again takes less than the join."""
+    regroups_many: ClassVar[bool] = False
+    """Whether that is so of however many groups."""
     keeps_texts_private: ClassVar[bool] = False
     """Whether nobody writes the text of a statement to a log: values of rows may stand in it."""
     most_chained: ClassVar[int] = 0

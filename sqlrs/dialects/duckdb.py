@@ -27,6 +27,7 @@ class DuckDB(Dialect):
     runs_above = True
     sums_words = True
     regroups = True
+    regroups_many = True
     keeps_texts_private = True
     keeps_settings = True
 

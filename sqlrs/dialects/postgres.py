@@ -27,6 +27,7 @@ class Postgres(Dialect):
     holds_functions = True
     names_calls = True
     hashes_large_tables = True
+    regroups = True
     whole_columns = 200_000
 
     def type_of(self, value: exp.Expr) -> exp.Expression:

@@ -219,7 +219,8 @@ class Evaluator:
             plans = tuple(plan for _, plan in planned)
             of = {id(as_joined(plan)): residual for residual, plan in planned}
             few = tuple(one for plan in plans if (one := as_joined(plan)) and self._is_few(one))
-            made = partial(rolled_up, plans, self.statistics, few)
+            many = dialect_named(self.dialect).regroups_many
+            made = partial(rolled_up, plans, self.statistics, few, many=many)
             for several in self.once((*plans, *few), made, ("of one join", len(few))):
                 own = tuple(of[id(plan)] for plan in several.plans)
                 yield Batch(own, partial(self._values_of_one_join, several))

@@ -40,11 +40,16 @@ class RolledUp:
 
 
 def rolled_up(
-    plans: Iterable[ResidualPlan], statistics: Statistics | None, known_few: Collection[Joined] = ()
+    plans: Iterable[ResidualPlan],
+    statistics: Statistics | None,
+    known_few: Collection[Joined] = (),
+    *,
+    many: bool = True,
 ) -> list[RolledUp]:
     """The plans that are better read from the groups of others, with these before them.
 
-    ``known_few``: those of which it is known that they have few groups.
+    ``known_few``: those of which it is known that they have few groups. ``many``: as in
+    ``read_together``.
     """
     joined = [(one, one is not plan) for plan in plans if (one := as_joined(plan))]
     counted = {id(plan) for plan in known_few}
@@ -53,7 +58,8 @@ def rolled_up(
         expected = statistics is not None and _has_few_groups(plan.residual, statistics)
         return expected or id(plan) in counted
 
-    return read_together([one for one, _ in joined], [alone for _, alone in joined], few)
+    alone = [alone for _, alone in joined]
+    return read_together([one for one, _ in joined], alone, few, many=many)
 
 
 def are_few(groups: float, residual: Residual, statistics: Statistics) -> bool:
@@ -68,12 +74,17 @@ def as_joined(plan: ResidualPlan) -> Joined | None:
 
 
 def read_together(
-    plans: Sequence[Joined], alone: Sequence[bool], few: Callable[[Joined], bool]
+    plans: Sequence[Joined],
+    alone: Sequence[bool],
+    few: Callable[[Joined], bool],
+    *,
+    many: bool = True,
 ) -> list[RolledUp]:
     """The plans that can be read from the groups of others, with these before them.
 
     ``alone``: of which plans there is a better one alone; they are read with others only where
-    groups are few. ``few``: whether a plan has few groups.
+    groups are few. ``few``: whether a plan has few groups. ``many``: others are read from the groups
+    of one join however many there are.
     """
     order = sorted(range(len(plans)), key=lambda i: _size(plans[i].residual))
     begun = {i for i in order if few(plans[i])}
@@ -81,7 +92,7 @@ def read_together(
 
     def read_from(i: int, among: Collection[int]) -> int | None:
         before = [j for j in order[: order.index(i)] if j in among]
-        finer = (j for j in before if are_groups_of(plans[j], plans[i]))
+        finer = (j for j in before if (many or j in begun) and are_groups_of(plans[j], plans[i]))
         smaller = (j for j in before if j in begun and begins_with(plans[i], plans[j]))
         found = next(finer, None)
         return found if found is not None else max(smaller, key=order.index, default=None)
