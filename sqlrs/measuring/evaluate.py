@@ -13,12 +13,12 @@ from sqlglot import exp
 
 from sqlrs.dialects import dialect_named
 from sqlrs.engines.base import Snapshot, integers, rows_for_good
+from sqlrs.measuring.read_from_groups import Batch, ReadFromGroups
 from sqlrs.measuring.sampling import SampledTables
 from sqlrs.planning.chained import chained
 from sqlrs.planning.choose import choose
 from sqlrs.planning.external_plans import DEFAULT_SOLVER_SECONDS, Solved
 from sqlrs.planning.key_joins import joins_two_by_several
-from sqlrs.planning.kept_together import KeptTogether, kept_together
 from sqlrs.planning.leading import Leaders, leaders_of_whole_tables
 from sqlrs.planning.limits import frequency_of, limit, of_whole_tables, without_conditions
 from sqlrs.planning.plan import (
@@ -31,7 +31,6 @@ from sqlrs.planning.plan import (
     table_names,
 )
 from sqlrs.planning.problem import Problem
-from sqlrs.planning.rolling_up import Joined, RolledUp, are_few, as_joined, rolled_up
 from sqlrs.planning.sharing import that_share, with_shared_steps
 from sqlrs.planning.table_statistics import Columns, Statistics
 from sqlrs.planning.total_lookups import Inclusion, without_total_lookups
@@ -39,8 +38,6 @@ from sqlrs.query import Query, Variable
 from sqlrs.records import dataclass
 from sqlrs.residuals.residual import Members, Residual, Residuals
 from sqlrs.sql.leading_groups import NOT_ENOUGH
-from sqlrs.sql.plain import plain_numbered
-from sqlrs.sql.rolled_up import rolled_up_statement
 from sqlrs.sql.together import MOST_COST, Stepped, batches, together
 from sqlrs.sql.write import statement_of
 from sqlrs.trees.kept import Kept
@@ -94,14 +91,6 @@ class Enough:
 
 
 @dataclass(frozen=True)
-class Batch:
-    """Residuals of one statement, and the call that runs it for their values, in order."""
-
-    residuals: tuple[Residual, ...]
-    run: Callable[[], list[int]]
-
-
-@dataclass(frozen=True)
 class Evaluator:
     """Evaluates residuals of one query on one snapshot.
 
@@ -140,7 +129,7 @@ class Evaluator:
             ((one, self._plan(one)) for one in residuals),
             key=lambda one: isinstance(one[1], Stepped),
         )
-        for way in (self._of_one_join, self._of_kept_groups):
+        for way in (self._from_groups.of_one_join, self._from_groups.by_kept_groups):
             found = list(way(planned))
             yield from found
             taken = {residual.members for one in found for residual in one.residuals}
@@ -210,71 +199,13 @@ class Evaluator:
         """One residual and those of its join, of queries too; None where there are no others."""
         if not any(residual is one for residual in among):
             return None
-        joins = self._of_one_join([(residual, self._plan(residual)) for residual in among])
+        planned = [(residual, self._plan(residual)) for residual in among]
+        joins = self._from_groups.of_one_join(planned)
         return next((b for b in joins if any(residual is one for residual in b.residuals)), None)
 
-    def _of_one_join(self, planned: Sequence[tuple[Residual, ResidualPlan]]) -> Iterator[Batch]:
-        """Residuals that are read from the groups of others, by one statement."""
-        if self.how == "auto" and dialect_named(self.dialect).regroups:
-            plans = tuple(plan for _, plan in planned)
-            of = {id(as_joined(plan)): residual for residual, plan in planned}
-            few = tuple(one for plan in plans if (one := as_joined(plan)) and self._is_few(one))
-            many = dialect_named(self.dialect).regroups_many
-            made = partial(rolled_up, plans, self.statistics, few, many=many)
-            for several in self.once((*plans, *few), made, ("of one join", len(few))):
-                own = tuple(of[id(plan)] for plan in several.plans)
-                yield Batch(own, partial(self._values_of_one_join, several))
-
-    def _values_of_one_join(self, several: RolledUp) -> list[int]:
-        wanted = tuple(i for i in several.begun if not self._number_of_groups(several.plans[i]))
-        statement = self.once(
-            several.plans,
-            lambda: rolled_up_statement(several, self.dialect, numbered=wanted),
-            ("rolled up", wanted),
-        )
-        found = integers(self.snapshot.rows(statement))
-        values, numbers = found[: len(several.plans)], found[len(several.plans) :]
-        for i, number in zip(wanted, numbers, strict=True):
-            self._number_of_groups(several.plans[i]).append(number)
-        return values
-
-    def _of_kept_groups(self, planned: Sequence[tuple[Residual, ResidualPlan]]) -> Iterator[Batch]:
-        """Residuals by groups that lead, of one join, by one statement."""
-        of = {id(plan): residual for residual, plan in planned}
-        plans = tuple(plan for _, plan in planned if isinstance(plan, ByKeptGroups))
-        made = partial(kept_together, plans, self.statistics)
-        for several in self.once(plans, made, "kept together"):
-            own = tuple(of[id(plan)] for plan in several.plans)
-            yield Batch(own, partial(self._values_of_kept_groups, several))
-
-    def _values_of_kept_groups(self, several: KeptTogether) -> list[int]:
-        statement = self.once(
-            several.plans,
-            lambda: rolled_up_statement(several.joined, self.dialect, among=several.among),
-            "among kept groups",
-        )
-        found = integers(self.snapshot.rows(statement))
-        return [self._settled(plan, n) for plan, n in zip(several.plans, found, strict=True)]
-
-    def _number_of_groups(self, plan: Joined) -> list[int]:
-        """How many groups a join has by the boundary, where it was counted on these very rows."""
-        return self.once((plan,), list[int], "number of groups")
-
-    def _is_few(self, plan: Joined) -> bool:
-        """Whether a join is known to have few groups, so that larger ones better begin with them."""
-        number, statistics = self._number_of_groups(plan), self.statistics
-        return bool(number and statistics and are_few(number[0], plan.residual, statistics))
-
-    def _wants_number(self, plan: ResidualPlan) -> bool:
-        """Whether to count the groups of a join beside: what others begin with may be few."""
-        return (
-            isinstance(plan, Plain)
-            and bool(plan.residual.boundary)
-            and self.how == "auto"
-            and dialect_named(self.dialect).regroups
-            and rows_for_good(self.snapshot) is not None
-            and not self._number_of_groups(plan)
-        )
+    @cached_property
+    def _from_groups(self) -> ReadFromGroups:
+        return ReadFromGroups(self)
 
     def whole(self, residual: Residual) -> Residual | None:
         """One of whole tables whose value is a limit, where such are kept and it is not its own."""
@@ -297,7 +228,7 @@ class Evaluator:
         if isinstance(batch, list):
             statement = self.once(tuple(batch), lambda: together(batch, self.dialect), "together")
             found = integers(self.snapshot.rows(statement))
-            return [self._settled(plan, n) for plan, n in zip(batch, found, strict=True)]
+            return [self.settled(plan, n) for plan, n in zip(batch, found, strict=True)]
         return [self._value(batch)]
 
     def _plan(self, whole: Residual) -> ResidualPlan:
@@ -419,7 +350,7 @@ class Evaluator:
         fixed = rows_for_good(self.snapshot)
         return make() if fixed is None else self.kept.of((fixed, *about), make, detail=what)
 
-    def _settled(self, plan: ResidualPlan, value: int) -> int:
+    def settled(self, plan: ResidualPlan, value: int) -> int:
         """The value, by another plan where the groups that lead, or the digits, were not enough."""
         if isinstance(plan, Leading | InWords) and value == NOT_ENOUGH:
             self._failed(plan).add(True)
@@ -462,11 +393,9 @@ class Evaluator:
             from sqlrs.measuring.solver import solve
 
             return solve(plan, self.snapshot.rows(self._statement(plan)))
-        if self._wants_number(plan):
-            value, number = integers(self.snapshot.rows(plain_numbered(plan.residual)))
-            self._number_of_groups(plan).append(number)
+        if (value := self._from_groups.numbered(plan)) is not None:
             return value
-        return self._settled(plan, self.snapshot.scalar(self._statement(plan)))
+        return self.settled(plan, self.snapshot.scalar(self._statement(plan)))
 
     def _statement(self, plan: ResidualPlan) -> exp.Select:
         return self.once((plan,), lambda: statement_of(plan, self.dialect), "statement")

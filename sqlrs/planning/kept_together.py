@@ -66,6 +66,6 @@ def _of_one_join(several: KeptTogether) -> bool:
 
 
 def _part_read(several: KeptTogether, statistics: Statistics) -> float:
-    """About the part of all combinations of values that are looked at; 1 where none are left out."""
+    """About the part of all combinations of values that are looked at."""
     values = several.among.items()
     return prod(len(some) / several.plans[0].number_of_values(v, statistics) for v, some in values)

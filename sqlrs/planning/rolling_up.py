@@ -83,8 +83,8 @@ def read_together(
     """The plans that can be read from the groups of others, with these before them.
 
     ``alone``: of which plans there is a better one alone; they are read with others only where
-    groups are few. ``few``: whether a plan has few groups. ``many``: others are read from the groups
-    of one join however many there are.
+    groups are few. ``few``: whether a plan has few groups. ``many``: others of the same join are
+    read from however many groups.
     """
     order = sorted(range(len(plans)), key=lambda i: _size(plans[i].residual))
     begun = {i for i in order if few(plans[i])}
@@ -92,26 +92,23 @@ def read_together(
 
     def read_from(i: int, among: Collection[int]) -> int | None:
         before = [j for j in order[: order.index(i)] if j in among]
-        finer = (j for j in before if (many or j in begun) and are_groups_of(plans[j], plans[i]))
+        finer = [j for j in before if (many or j in begun) and are_groups_of(plans[j], plans[i])]
         smaller = (j for j in before if j in begun and begins_with(plans[i], plans[j]))
-        found = next(finer, None)
-        return found if found is not None else max(smaller, key=order.index, default=None)
+        # The last ones have the fewest groups, or the most tables.
+        return max(finer or smaller, default=None, key=order.index)
 
     def evaluate(i: int) -> None:
         # Rather from what is evaluated anyway than from what has a better plan alone.
-        anyway = parents.keys() | {j for j in order if not alone[j]}
-        parents[i] = None
-        for among in (anyway, begun):
-            if (parent := read_from(i, among)) is not None:
-                parents[i] = parent
-                if parent not in parents:
-                    evaluate(parent)
-                return
+        parents[i] = read_from(i, {*parents})
+        if parents[i] is None:
+            parents[i] = parent = read_from(i, begun)
+            if parent is not None:
+                evaluate(parent)
 
     for i in order:
-        if not alone[i] and i not in parents:
+        if not alone[i]:
             evaluate(i)
-        elif alone[i] and (parent := read_from(i, begun & parents.keys())) is not None:
+        elif (parent := read_from(i, begun & parents.keys())) is not None:
             parents[i] = parent
     counted = begun & parents.keys()
     for i in order:

@@ -53,7 +53,8 @@ class Horizon:
         """The maximum over all vectors, and of those that attain it one with the least total."""
         table = self._table((0,) * len(self.turns))
         most = max(table.values)
-        return Fraction(most, table.denominator), min(attained(table.values, most, table.box), key=sum)
+        places = attained(table.values, most, table.box)
+        return Fraction(most, table.denominator), min(places, key=sum)
 
     def _table(self, distances: Distances) -> _Table:
         fixed = tuple(

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from sqlrs.epsilon import parse_epsilon
 from sqlrs.measuring import evaluate
 from sqlrs.measuring import sampling as reading
-from sqlrs.measuring.evaluate import Batch, Evaluator
+from sqlrs.measuring.evaluate import Evaluator
 from sqlrs.measuring.measure import measure
 from sqlrs.measuring.measurements import Measurements
+from sqlrs.measuring.read_from_groups import Batch
 from sqlrs.measuring.sampling import SampledTables, read_statistics
 from sqlrs.measuring.work import Fold, Folding, Progress
 from sqlrs.mechanisms.folding import refined_folding
