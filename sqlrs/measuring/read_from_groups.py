@@ -1,4 +1,4 @@
-"""Residuals that one statement reads from the groups of a join, and how many groups there are."""
+"""Residuals that one statement reads from the groups of a join, and whether these are few."""
 
 from __future__ import annotations
 
@@ -41,7 +41,9 @@ class ReadFromGroups:
         if evaluator.how == "auto" and dialect.regroups:
             plans = tuple(plan for _, plan in planned)
             of = {id(as_joined(plan)): residual for residual, plan in planned}
-            few = tuple(one for plan in plans if (one := as_joined(plan)) and self._is_few(one))
+            few = tuple(
+                one for plan in plans if (one := as_joined(plan)) and True in self._known(one)
+            )
             made = partial(rolled_up, plans, evaluator.statistics, few, many=dialect.regroups_many)
             for several in evaluator.once((*plans, *few), made, ("of one join", len(few))):
                 own = tuple(of[id(plan)] for plan in several.plans)
@@ -57,11 +59,11 @@ class ReadFromGroups:
             yield Batch(own, partial(self._values_by_kept_groups, several))
 
     def numbered(self, plan: ResidualPlan) -> int | None:
-        """The value of a join by its boundary, where the number of its groups is wanted beside."""
+        """The value of a join by its boundary, where it is asked beside whether groups are few."""
         if not isinstance(plan, Plain) or not plan.residual.boundary or not self._unknown(plan):
             return None
         value, number = integers(self.evaluator.snapshot.rows(plain_numbered(plan.residual)))
-        self._number(plan).append(number)
+        self._learn(plan, number)
         return value
 
     def _values_of_one_join(self, several: RolledUp) -> list[int]:
@@ -74,7 +76,7 @@ class ReadFromGroups:
         )
         found = integers(evaluator.snapshot.rows(statement))
         for i, number in zip(wanted, found[len(plans) :], strict=True):
-            self._number(plans[i]).append(number)
+            self._learn(plans[i], number)
         return found[: len(plans)]
 
     def _values_by_kept_groups(self, several: KeptTogether) -> list[int]:
@@ -87,21 +89,27 @@ class ReadFromGroups:
         found = integers(evaluator.snapshot.rows(statement))
         return [evaluator.settled(plan, n) for plan, n in zip(several.plans, found, strict=True)]
 
-    def _number(self, plan: Joined) -> list[int]:
-        """How many groups a join has by its boundary, where that was counted on these rows."""
-        return self.evaluator.once((plan,), list[int], "number of groups")
+    def _known(self, plan: Joined) -> list[bool]:
+        """Whether a join has few groups, with which larger ones better begin, where that is known.
 
-    def _is_few(self, plan: Joined) -> bool:
-        """Whether a join is known to have few groups, with which larger ones better begin."""
-        number, statistics = self._number(plan), self.evaluator.statistics
-        return bool(number and statistics and are_few(number[0], plan.residual, statistics))
+        How many there are is not kept: a query's constants have a part in it.
+        """
+        return self.evaluator.once((plan,), list[bool], "few groups")
 
     def _unknown(self, plan: Joined) -> bool:
-        """Whether to count the groups of a join: later releases on these rows may use it."""
+        """Whether to count the groups of a join: later releases on these rows may begin with them.
+
+        Of rows that may change nothing is known later.
+        """
         evaluator = self.evaluator
         return (
             evaluator.how == "auto"
+            and evaluator.statistics is not None
             and dialect_named(evaluator.dialect).regroups
             and rows_for_good(evaluator.snapshot) is not None
-            and not self._number(plan)
+            and not self._known(plan)
         )
+
+    def _learn(self, plan: Joined, number: int) -> None:
+        if (statistics := self.evaluator.statistics) is not None:
+            self._known(plan).append(are_few(number, plan.residual, statistics))
