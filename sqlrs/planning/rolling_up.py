@@ -94,8 +94,10 @@ def read_together(
         before = [j for j in order[: order.index(i)] if j in among]
         finer = [j for j in before if (many or j in begun) and are_groups_of(plans[j], plans[i])]
         smaller = (j for j in before if j in begun and begins_with(plans[i], plans[j]))
-        # The last ones have the fewest groups, or the most tables.
-        return max(finer or smaller, default=None, key=order.index)
+        # The last of a join has the fewest groups.
+        if finer:
+            return finer[-1]
+        return max(smaller, key=lambda j: _size(plans[j].residual), default=None)
 
     def evaluate(i: int) -> None:
         # Rather from what is evaluated anyway than from what has a better plan alone.
