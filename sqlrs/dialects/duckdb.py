@@ -57,9 +57,9 @@ class DuckDB(Dialect):
     ) -> exp.Expression:
         """DuckDB may move a part of an aggregate below one of several joins.
 
-        That multiplies the groups where keys overlap; it leaves constants and expressions over all
-        inputs alone.
+        That multiplies the groups where keys overlap, and groups each input for nothing where few
+        of its rows are alike; it leaves constants and expressions over all inputs alone.
         """
-        if size < 3 or (counts and not joined_on):
+        if size < 2 or (counts and (size < 3 or not joined_on)):
             return super().summed(counts, total, joined_on, size)
         return exp.Sum(this=where_joined(total, joined_on) if counts else total)

@@ -53,6 +53,9 @@ def sharings(
     """All ways to pack a sum so that values share digits, by the variable whose values do."""
     if len(total.problem.free) < 2 or len(total.terms) > 1 or not can_pack(total):
         return []
+    join = total.terms[0].join
+    if any(map(_closes, (join, *(step.join for step in join.steps)))):
+        return []
     options = (
         _shared(total, v, limit(summed=v), statistics)
         for v in sorted(total.problem.free)
@@ -63,6 +66,16 @@ def sharings(
         for one in options
         if one is not None and one.shared + one.alone <= one.lanes * most_words
     ]
+
+
+def _closes(join: Join) -> bool:
+    """Whether an input shares several columns with those before: then they are not independent."""
+    known = frozenset[Variable]()
+    for one in join.inputs:
+        if len(known & one.variables) > 1:
+            return True
+        known |= one.variables
+    return False
 
 
 def _shared(total: Sum, variable: Variable, most: int, statistics: Statistics) -> Words | None:
