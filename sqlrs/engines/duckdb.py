@@ -100,6 +100,7 @@ class DuckDBSnapshot:
 
     def begin(self, settings: str = "") -> None:
         """Begin the read-only transaction, with settings that are made before."""
+        self._seen = self._files.loaded
         self.run(f"{settings};\n{template('duckdb/begin.sql')}")
 
     def _load(self, files: frozenset[str]) -> None:
@@ -110,7 +111,6 @@ class DuckDBSnapshot:
         self.run(exp.Rollback().sql(dialect="duckdb"))
         self._files.load(files, self.run)
         self.begin()
-        self._seen |= files
 
     def run(self, sql: str, parameters: Mapping[str, str] | None = None) -> list[Row]:
         """Run a text and fetch all its rows."""

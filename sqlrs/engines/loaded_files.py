@@ -120,6 +120,11 @@ class Files:
         """Those of the files that are loaded before they are read."""
         return frozenset(name for name in names if self._files[name].filling is not None)
 
+    @property
+    def loaded(self) -> frozenset[str]:
+        """Those that whoever begins a transaction now finds loaded."""
+        return frozenset(name for name, table in self._files.items() if table.loaded)
+
     def require_unchanged(self, names: frozenset[str]) -> None:
         """Fail if a file that is scanned is not the one that was opened."""
         for name in names:
