@@ -144,10 +144,13 @@ class Dialect:
         total: exp.Expression,
         joined_on: Sequence[exp.Expression],
         size: int,
+        *,
+        each_grouped: bool = False,
     ) -> exp.Expression:
         """The number of results of a group, over a join of ``size`` inputs on ``joined_on``.
 
         ``total`` is the product of the inputs' ``counts``, or 1 where none has any.
+        ``each_grouped``: each input has a variable of its own that the groups keep.
         """
         return exp.Sum(this=total) if counts else exp.Count(this=exp.Star())
 

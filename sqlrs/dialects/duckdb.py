@@ -54,12 +54,15 @@ class DuckDB(Dialect):
         total: exp.Expression,
         joined_on: Sequence[exp.Expression],
         size: int,
+        *,
+        each_grouped: bool = False,
     ) -> exp.Expression:
         """DuckDB may move a part of an aggregate below one of several joins.
 
-        That multiplies the groups where keys overlap, and groups each input for nothing where few
-        of its rows are alike; it leaves constants and expressions over all inputs alone.
+        That multiplies the groups where keys overlap, and groups two inputs for nothing where each
+        has a column that is grouped by; it leaves constants and expressions over all inputs alone.
         """
-        if size < 2 or (counts and (size < 3 or not joined_on)):
+        few = size < 3 and not (size == 2 and each_grouped and not counts)
+        if few or (counts and not joined_on):
             return super().summed(counts, total, joined_on, size)
         return exp.Sum(this=where_joined(total, joined_on) if counts else total)

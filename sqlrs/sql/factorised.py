@@ -140,19 +140,25 @@ class StatementBuilder:
         value = (
             exp.Max(this=product(counts))
             if grouping.largest
-            else self._summed(grouping.join, select, counts)
+            else self._summed(grouping, select, counts)
         )
         select = with_columns(select, named(value, RESULTS))
         select = grouped_by(select, (again(places[v]) for v in keep))
         return _read_in_order(select, grouping.join), columns
 
     def _summed(
-        self, join: Join, joined: exp.Select, counts: Sequence[exp.Expression]
+        self, grouping: Grouping, joined: exp.Select, counts: Sequence[exp.Expression]
     ) -> exp.Expression:
         """The number of results of a group."""
         joins = joined.args.get("joins") or ()
         joined_on = [j.args["on"] for j in joins if j.args.get("on") is not None]
-        return self.dialect.summed(counts, product(counts), joined_on, len(join.inputs))
+        inputs = grouping.join.inputs
+        held = Counter(variable for one in inputs for variable in one.variables)
+        own = {variable for variable in grouping.keep if held[variable] == 1}
+        each = not any(own.isdisjoint(one.variables) for one in inputs)
+        return self.dialect.summed(
+            counts, product(counts), joined_on, len(inputs), each_grouped=each
+        )
 
     def _counted_once(
         self,
@@ -165,7 +171,7 @@ class StatementBuilder:
         once = sorted(grouping.distinct or ())
         keep = sorted(grouping.keep)
         if keep and grouping.distinct != grouping.keep and grouping.one_row_each:
-            value = self._summed(grouping.join, select, counts)
+            value = self._summed(grouping, select, counts)
             columns = column_names(keep)
             with_columns(select, *(named(again(places[v]), columns[v]) for v in keep))
             select = with_columns(select, named(value, RESULTS))
