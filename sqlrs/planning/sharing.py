@@ -18,10 +18,13 @@ from sqlrs.planning.words import read_from
 _Held = frozenset[Hashable]
 Plan = TypeVar("Plan", bound=ResidualPlan)
 
+# How far the bounds must be expected to cost more than the groups that make them needless.
+_WORTH_LEADING = 1.3
+
 
 def with_shared_steps(plans: Sequence[Plan]) -> list[Plan | Factorised | InWords]:
     """The plans, each in the way of which the others hold all that takes long, if there is one."""
-    found: list[Plan | Factorised | InWords] = [*plans]
+    found: list[Plan | Factorised | InWords] = _led(plans)
     times = Counter(form for plan in found for form in _forms(plan))
     # A way that is taken holds steps for others.
     for place in [*range(len(found))] * 2:
@@ -44,6 +47,20 @@ def that_share(plans: Sequence[ResidualPlan], others: Sequence[ResidualPlan]) ->
         or _in_a_held_way(one, held) is not None
         or _read_from(one, first) is not None
     ]
+
+
+def _led(plans: Sequence[Plan]) -> list[Plan | Factorised | InWords]:
+    """The plans, one of which counts every group where that spares several the bounds."""
+    found: list[Plan | Factorised | InWords] = [*plans]
+    most, bounding = 0.0, [plan for plan in plans if isinstance(plan, Pruned) and plan.ways]
+    for place, plan in enumerate(plans):
+        for way in plan.ways if isinstance(plan, Pruned) and len(bounding) > 1 else ():
+            every = Factorised(plan.residual, way, reason="others take the same steps")
+            spared = [one for one in bounding if one is plan or _in_a_held_way(one, every.forms)]
+            gain = sum(one.cost for one in spared) - _WORTH_LEADING * way.cost
+            if len(spared) > 1 and gain > most:
+                most, found = gain, [*plans[:place], every, *plans[place + 1 :]]
+    return found
 
 
 def _forms(plan: ResidualPlan) -> _Held:
