@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -12,6 +13,7 @@ from sqlglot import exp
 
 from sqlrs.catalog import Catalog, Family
 from sqlrs.engines.base import Row
+from sqlrs.engines.duckdb import DuckDBSnapshot
 from sqlrs.engines.open import open_engine
 from sqlrs.errors import EngineFailed, UsageError
 from sqlrs.trees.identifiers import identifier
@@ -26,6 +28,32 @@ def load(path: Path, name: str = "t") -> tuple[Catalog, list[Row]]:
         engine.snapshot() as snapshot,
     ):
         return engine.catalog(), sorted(snapshot.rows(query), key=repr)
+
+
+def test_a_later_snapshot_finds_the_rows_without_beginning_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "t.txt").write_text("1 2\n2 3\n")
+    query = exp.select("*").from_(exp.Table(this=identifier("t"), db=identifier("main")))
+    run, texts = DuckDBSnapshot.run, list[str]()
+
+    def heard(self: DuckDBSnapshot, sql: str, *rest: Any) -> list[Row]:
+        texts.append(sql)
+        return run(self, sql, *rest)
+
+    monkeypatch.setattr(DuckDBSnapshot, "run", heard)
+
+    def begun() -> int:
+        """The transactions of one snapshot that reads the file."""
+        texts.clear()
+        with engine.snapshot() as snapshot:
+            assert sorted(snapshot.rows(query)) == [(1, 2), (2, 3)]
+        return sum("BEGIN" in text for text in texts)
+
+    with closing(open_engine("duckdb://", tables={"t": tmp_path / "t.txt"})) as engine:
+        # Its own, that of the loading, and another one that sees what was loaded.
+        assert begun() == 3
+        assert begun() == 1
 
 
 EDGES = [

@@ -182,3 +182,18 @@ def test_no_sum_can_be_too_large() -> None:
             every = sum(words.above + 2 ** (words.bits * i) for i in range(words.lanes))
             assert most * every < 2**126
     assert not sharings(plan.total, limit, SKEWED)
+
+
+def test_where_a_cycle_closes_nothing_is_shared() -> None:
+    """How many triangles there are does not follow from how often each value occurs."""
+
+    def shared(edges: str) -> list[Words]:
+        """Of all edges but the last one."""
+        residuals = Residuals(pattern(edges, of=BAG, different=False))
+        members = frozenset(range(len(edges.split()) - 1))
+        plan = choose(residuals.of(members), SKEWED, how="factorised")
+        assert isinstance(plan, Factorised)
+        return sharings(plan.total, not_much, SKEWED, 10**9)
+
+    assert shared("xa ab xc dx cd")
+    assert not shared("xa ab bx xc dx cd")

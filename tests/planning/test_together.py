@@ -273,3 +273,30 @@ def test_what_a_bow_tie_reads_in_one_round() -> None:
     assert that_share([others[0]], [Pruned(apart, _pruning(apart, even), ways=(pairs,))]) == []
     # Triangles alone hold no paths.
     assert that_share([others[1]], [first]) == []
+
+
+HUBS = Statistics(
+    {EDGE.identity: 3e4},
+    {(EDGE.identity, c): Repetition(3e3, 5e5, 40) for c in ("src", "dst")},
+)
+
+
+def test_one_plan_counts_every_group_where_that_spares_others(on_duckdb: Direct) -> None:
+    """Each residual of a bow tie is cheaper by bounds; paths by their ends serve all of them."""
+    residuals = Residuals(query(*(atom(EDGE, *p) for p in ("xa", "ab", "bx", "xc", "cd", "dx"))))
+    paths = [residuals.of(frozenset(m)) for m in ((0, 1), (0, 1, 5), (0, 1, 3, 4), (0, 1, 4, 5))]
+    plans = [choose(one, HUBS) for one in paths]
+    assert all(isinstance(plan, Pruned) for plan in plans)
+    found = with_shared_steps(plans)
+    assert all(isinstance(plan, Factorised) for plan in found)
+    on_duckdb.fill(EDGE, [(a, b) for a in range(6) for b in range(6) if (a * b) % 3 != 1])
+    (row,) = on_duckdb.rows(together(stepped(found), "duckdb"))
+    assert list(row) == [on_duckdb.scalar(emit.plain(one)) for one in paths]
+
+
+def test_bounds_stay_where_counting_every_group_spares_nothing() -> None:
+    residuals = Residuals(query(*(atom(EDGE, *p) for p in ("xa", "ab", "bx", "xc", "cd", "dx"))))
+    path, with_edge = (choose(residuals.of(frozenset(m)), HUBS) for m in ((0, 1), (0, 1, 5)))
+    # One alone, and two whose bounds cost less together than all groups do.
+    assert with_shared_steps([path]) == [path]
+    assert with_shared_steps([path, with_edge]) == [path, with_edge]

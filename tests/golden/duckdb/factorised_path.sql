@@ -89,7 +89,7 @@ SELECT
   COALESCE(MAX(per_boundary_value.results), 0) AS results
 FROM (
   SELECT
-    COUNT(*) AS results
+    SUM(1) AS results
   FROM main.edge AS b
   JOIN main.edge AS c
     ON b.dst = c.src

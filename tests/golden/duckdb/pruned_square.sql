@@ -6,7 +6,7 @@ WITH a_d_per_a_dst_c_dst AS MATERIALIZED (
   SELECT
     a.dst AS a_dst,
     d.src AS c_dst,
-    COUNT(*) AS results
+    SUM(1) AS results
   FROM main.edge AS a
   JOIN main.edge AS d
     ON a.src = d.dst
@@ -73,7 +73,7 @@ WITH bound_a_src AS MATERIALIZED (
     COALESCE(MAX(per_boundary_value.results), 0) AS results
   FROM (
     SELECT
-      COUNT(*) AS results
+      SUM(1) AS results
     FROM seeds_a_src_a_per_a_dst_a_src
     JOIN main.edge AS b
       ON seeds_a_src_a_per_a_dst_a_src.a_dst = b.src
@@ -119,7 +119,7 @@ WITH bound_a_src AS MATERIALIZED (
     COALESCE(MAX(per_boundary_value.results), 0) AS results
   FROM (
     SELECT
-      COUNT(*) AS results
+      SUM(1) AS results
     FROM survivors_a_src_a_per_a_dst_a_src
     JOIN survivors_b_dst_b_per_a_dst_b_dst
       ON survivors_a_src_a_per_a_dst_a_src.a_dst = survivors_b_dst_b_per_a_dst_b_dst.a_dst
@@ -201,7 +201,7 @@ WITH b_c_per_a_dst AS MATERIALIZED (
   SELECT
     seeds_a_src_a_per_a_dst_a_src.a_src AS a_src,
     b.dst AS b_dst,
-    COUNT(*) AS results
+    SUM(1) AS results
   FROM seeds_a_src_a_per_a_dst_a_src
   JOIN main.edge AS b
     ON seeds_a_src_a_per_a_dst_a_src.a_dst = b.src
@@ -251,7 +251,7 @@ WITH b_c_per_a_dst AS MATERIALIZED (
   SELECT
     survivors_a_src_a_per_a_dst_a_src.a_src AS a_src,
     b.dst AS b_dst,
-    COUNT(*) AS results
+    SUM(1) AS results
   FROM survivors_a_src_a_per_a_dst_a_src
   JOIN main.edge AS b
     ON survivors_a_src_a_per_a_dst_a_src.a_dst = b.src

@@ -37,7 +37,7 @@ WITH ranks AS MATERIALIZED (
   SELECT
     edge4.dst AS a,
     edge3.src AS c,
-    COUNT(*) AS results
+    SUM(1) AS results
   FROM edge1_by_rank AS edge3
   JOIN edge4_by_rank AS edge4
     ON edge3.dst = edge4.src

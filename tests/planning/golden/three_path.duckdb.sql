@@ -98,7 +98,7 @@ WITH edge2_edge3_per_b AS MATERIALIZED (
   SELECT
     seeds_a_edge1_per_a_b.a AS a,
     edge2.dst AS c,
-    COUNT(*) AS results
+    SUM(1) AS results
   FROM seeds_a_edge1_per_a_b
   JOIN edge AS edge2
     ON seeds_a_edge1_per_a_b.b = edge2.src
@@ -201,7 +201,7 @@ WITH edge2_edge3_per_b AS MATERIALIZED (
   SELECT
     survivors_a_edge1_per_a_b.a AS a,
     edge2.dst AS c,
-    COUNT(*) AS results
+    SUM(1) AS results
   FROM survivors_a_edge1_per_a_b
   JOIN edge AS edge2
     ON survivors_a_edge1_per_a_b.b = edge2.src

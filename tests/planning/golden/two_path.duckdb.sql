@@ -63,7 +63,7 @@ WITH bound_a AS MATERIALIZED (
     COALESCE(MAX(per_boundary_value.results), 0) AS results
   FROM (
     SELECT
-      COUNT(*) AS results
+      SUM(1) AS results
     FROM seeds_a_edge1_per_a_b
     JOIN edge AS edge2
       ON seeds_a_edge1_per_a_b.b = edge2.src
@@ -115,7 +115,7 @@ WITH bound_a AS MATERIALIZED (
     COALESCE(MAX(per_boundary_value.results), 0) AS results
   FROM (
     SELECT
-      COUNT(*) AS results
+      SUM(1) AS results
     FROM survivors_a_edge1_per_a_b
     JOIN survivors_c_edge2_per_b_c
       ON survivors_a_edge1_per_a_b.b = survivors_c_edge2_per_b_c.b
