@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from dataclasses import FrozenInstanceError, field, replace
 from functools import cached_property
-from operator import itemgetter
 
 from sqlrs.catalog import ColumnType, Table, Value
 from sqlrs.records import dataclass
@@ -22,12 +21,13 @@ class Variable(tuple[str]):
     is quicker at it than methods are.
     """
 
-    name = property(itemgetter(0))
+    name: str
     type: ColumnType
 
     def __new__(cls, name: str, type: ColumnType) -> Variable:
+        """A variable of a name, whose values are those of a type."""
         self = super().__new__(cls, (name,))
-        self.__dict__["type"] = type
+        self.__dict__.update(name=name, type=type)
         return self
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -37,7 +37,7 @@ class Variable(tuple[str]):
         return Variable, (self.name, self.type)
 
     def __str__(self) -> str:
-        return self[0]
+        return self.name
 
     def __repr__(self) -> str:
         return f"Variable({self.name!r}, {self.type!r})"

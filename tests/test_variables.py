@@ -23,7 +23,7 @@ def test_the_same_by_name() -> None:
 
 def test_a_name_or_a_constant_is_no_variable() -> None:
     variable: Term = Variable("b", TEXT)
-    assert variable != "b"
+    assert variable not in ["b", ("c",)]
     assert variable != Constant("b", TEXT)
 
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from sqlrs.catalog import Catalog, Column, ColumnType, Family, Table
 from sqlrs.errors import QueryRefused
 from sqlrs.planning.choose import choose
-from sqlrs.query import Comparison
+from sqlrs.query import Comparison, Variable
 from sqlrs.residuals.residual import Members, Reading, Residual, Residuals
 from sqlrs.sensitivity import steps
 from sqlrs.sensitivity.feasible import RoleFamily, role_families
@@ -443,7 +443,10 @@ class DenseTogether(Residuals):
 
 def dense(comparison: Comparison) -> Comparison:
     """The comparison between numbers of a type without gaps."""
-    sides = [replace(side, type=DECIMAL) for side in (comparison.left, comparison.right)]
+    sides = [
+        Variable(side.name, DECIMAL) if isinstance(side, Variable) else replace(side, type=DECIMAL)
+        for side in (comparison.left, comparison.right)
+    ]
     return Comparison(sides[0], sides[1], comparison.strict)
 
 
