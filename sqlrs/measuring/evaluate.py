@@ -129,7 +129,8 @@ class Evaluator:
             ((one, self._plan(one)) for one in residuals),
             key=lambda one: isinstance(one[1], Stepped),
         )
-        for way in (self._from_groups.of_one_join, self._from_groups.by_kept_groups):
+        read = self._from_groups
+        for way in (read.in_chains, read.of_one_join, read.by_kept_groups):
             found = list(way(planned))
             yield from found
             taken = {residual.members for one in found for residual in one.residuals}
@@ -200,8 +201,14 @@ class Evaluator:
         if not any(residual is one for residual in among):
             return None
         planned = [(residual, self._plan(residual)) for residual in among]
-        joins = self._from_groups.of_one_join(planned)
-        return next((b for b in joins if any(residual is one for residual in b.residuals)), None)
+        for way in (self._from_groups.in_chains, self._from_groups.of_one_join):
+            found = list(way(planned))
+            for batch in found:
+                if any(residual is one for residual in batch.residuals):
+                    return batch
+            taken = {id(residual) for batch in found for residual in batch.residuals}
+            planned = [own for own in planned if id(own[0]) not in taken]
+        return None
 
     @cached_property
     def _from_groups(self) -> ReadFromGroups:
