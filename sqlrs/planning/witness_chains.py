@@ -20,6 +20,8 @@ from sqlrs.values import behave_alike
 _Witnessing = SemiJoins | PrunedSemiJoins
 # What two groups of witnesses, or two joins, have in common if they take the same rows.
 _Form = Hashable
+# By more columns there are nearly as many groups as rows, and a count has nothing of them.
+_FEW_KEYS = 1
 
 
 @dataclass(frozen=True)
@@ -49,18 +51,22 @@ def witness_chains(plans: Iterable[ResidualPlan]) -> list[WitnessChain]:
             chains.append([plan])
         else:
             own.append(plan)
-    found = []
-    taken: list[SemiJoins] = []
-    for chain in chains:
-        counts = []
-        for one in several:
-            if isinstance(one, SemiJoins) and not any(one is other for other in taken):
-                place = next((i for i, groups in enumerate(chain) if sums_up(one, groups)), None)
-                if place is not None:
-                    counts.append((one, place))
-                    taken.append(one)
-        found.append(WitnessChain(tuple(chain), tuple(counts)))
-    return found
+    # The terms of a sum come together with their counts.
+    chains.sort(key=len, reverse=True)
+    counts: list[list[tuple[SemiJoins, int]]] = [[] for _ in chains]
+    for count in several:
+        if isinstance(count, SemiJoins):
+            places = (
+                (own, place)
+                for own, chain in zip(counts, chains, strict=True)
+                for place, groups in enumerate(chain)
+                if len(groups.residual.boundary) <= _FEW_KEYS and sums_up(count, groups)
+            )
+            if found := next(places, None):
+                found[0].append((count, found[1]))
+    return [
+        WitnessChain(tuple(chain), tuple(own)) for chain, own in zip(chains, counts, strict=True)
+    ]
 
 
 def sums_up(plan: SemiJoins, groups: PrunedSemiJoins) -> bool:
