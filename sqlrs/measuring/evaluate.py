@@ -21,6 +21,7 @@ from sqlrs.planning.external_plans import DEFAULT_SOLVER_SECONDS, Solved
 from sqlrs.planning.key_joins import joins_two_by_several
 from sqlrs.planning.leading import Leaders, leaders_of_whole_tables
 from sqlrs.planning.limits import frequency_of, limit, of_whole_tables, without_conditions
+from sqlrs.planning.opened import opened
 from sqlrs.planning.plan import (
     ByKeptGroups,
     Factorised,
@@ -50,6 +51,8 @@ _COST_OF_A_SECOND = 2e7
 # Rows to each result of two tables that are quicker joined than grouped first. A condition on a
 # third table may have hidden many of their results, hardly that many.
 _FEW_RESULTS = 100
+# The same where no condition can have hidden any.
+_FEWER_RESULTS = 2
 
 
 @dataclass(frozen=True, repr=False)
@@ -262,13 +265,11 @@ class Evaluator:
         """
         while isinstance(plan, Leading | InWords) and self._failed(plan):
             plan = plan.otherwise
-        if self._has_few_results(plan):
-            return self.once((plan,), lambda: Plain(plan.residual, "few results"), "plain")
-        return plan
+        return next(iter(self._joined_as_rows(plan)), plan)
 
-    def _has_few_results(self, plan: ResidualPlan) -> set[bool]:
-        """Whether a count is known to be far less than the rows; said once, it stays known."""
-        return self.once((plan,), set[bool], "few results")
+    def _joined_as_rows(self, plan: ResidualPlan) -> list[ResidualPlan]:
+        """What counts a join as it is, if it is known to have few results; it stays known."""
+        return self.once((plan,), list[ResidualPlan], "few results")
 
     def _failed(self, plan: ResidualPlan) -> set[bool]:
         """Whether an attempt was not enough; what is said once is known of these rows for good."""
@@ -368,20 +369,23 @@ class Evaluator:
             return self._value(plan.otherwise)
         if isinstance(plan, ByKeptGroups):
             self._shorten(plan, value)
-        if (
-            isinstance(plan, Factorised)
-            and plan.residual.output is None
-            and not plan.residual.boundary
-            and self.how == "auto"
-            and joins_two_by_several(plan.residual.atoms)
-            # Of other rows nothing is learned, and no statistics are read for it.
-            and rows_for_good(self.snapshot) is not None
-            and self.statistics is not None
-        ):
-            rows = sum(self.statistics.size(one.table) for one in plan.residual.atoms)
-            if _FEW_RESULTS * value <= rows:
-                self._has_few_results(plan).add(True)
+        if isinstance(plan, Factorised) and not plan.residual.boundary and self.how == "auto":
+            self._note_few_results(plan, value)
         return value
+
+    def _note_few_results(self, plan: Factorised, value: int) -> None:
+        """Of a count that turned out to be small, keep how it is joined without grouping first."""
+        # Of other rows nothing is learned, and no statistics are read for it.
+        if rows_for_good(self.snapshot) is None or self.statistics is None:
+            return
+        residual, known = plan.residual, self._joined_as_rows(plan)
+        rows = sum(self.statistics.size(one.table) for one in residual.atoms)
+        if known or residual.output is not None:
+            return
+        if _FEW_RESULTS * value <= rows and joins_two_by_several(residual.atoms):
+            known.append(Plain(residual, "few results"))
+        elif _FEWER_RESULTS * value <= rows and (other := opened(plan)) is not None:
+            known.append(other)
 
     def _shorten(self, plan: ByKeptGroups, value: int) -> None:
         """Of groups that were enough keep those that were needed: they are again on these rows."""

@@ -243,7 +243,12 @@ SQL = (
     " AND NOT EXISTS (SELECT 1 FROM line AS two WHERE two.of = one.of"
     " AND two.supplier <> one.supplier AND two.late > {})"
 )
-KEYS: dict[str, Sequence[str] | Sequence[Sequence[str]]] = {"line": [("of", "number")], "orders": ["id"], "supplier": ["id"], "zone": ["id"]}
+KEYS: dict[str, Sequence[str] | Sequence[Sequence[str]]] = {
+    "line": [("of", "number")],
+    "orders": ["id"],
+    "supplier": ["id"],
+    "zone": ["id"],
+}
 
 
 def filled(path: Path, rng: random.Random) -> None:
