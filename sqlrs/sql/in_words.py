@@ -50,7 +50,20 @@ def shared_words(
 
 
 def _numbers_form(words: Words) -> Hashable:
-    return "numbers", words.leaf, words.packed, words.bits, words.lanes
+    """What numbers of values follow from; of shared digits also the rows of the lowest join."""
+    own = words.leaf, words.packed, words.bits, words.lanes
+    if not words.shared:
+        return "numbers", *own
+    lowest = Grouping(_lowest(words), frozenset({words.packed})).canonical.form
+    return "numbers", *own, words.shared, words.alone, lowest
+
+
+def _lowest(words: Words) -> Join:
+    """The join that all rows of the words come from."""
+    join = words.first
+    while (below := packed_below(join, words.packed)) is not None:
+        join = below[0].join
+    return join
 
 
 @dataclass(frozen=True)
@@ -174,10 +187,7 @@ class _WordsWriter:
 
     def _weighed(self) -> exp.Select:
         """The values with their numbers of rows, and their places by these, most frequent first."""
-        join = self.words.first
-        while (below := packed_below(join, self.words.packed)) is not None:
-            join = below[0].join
-        select, places, counts = self.building.joined(join)
+        select, places, counts = self.building.joined(_lowest(self.words))
         value = places[self.words.packed]
         rows = self.building.dialect.summed(counts, product(counts), [], 2)
         most = exp.Ordered(this=again(rows), desc=True)
