@@ -21,7 +21,6 @@ from sqlrs.planning.external_plans import DEFAULT_SOLVER_SECONDS, Solved
 from sqlrs.planning.key_joins import joins_two_by_several
 from sqlrs.planning.leading import Leaders, leaders_of_whole_tables
 from sqlrs.planning.limits import frequency_of, limit, of_whole_tables, without_conditions
-from sqlrs.planning.opened import opened
 from sqlrs.planning.plan import (
     ByKeptGroups,
     Factorised,
@@ -32,6 +31,7 @@ from sqlrs.planning.plan import (
     table_names,
 )
 from sqlrs.planning.problem import Problem
+from sqlrs.planning.rows_for_groups import rows_for_groups
 from sqlrs.planning.sharing import that_share, with_shared_steps
 from sqlrs.planning.table_statistics import Columns, Statistics
 from sqlrs.planning.total_lookups import Inclusion, without_total_lookups
@@ -384,7 +384,7 @@ class Evaluator:
             return
         if _FEW_RESULTS * value <= rows and joins_two_by_several(residual.atoms):
             known.append(Plain(residual, "few results"))
-        elif _FEWER_RESULTS * value <= rows and (other := opened(plan)) is not None:
+        elif _FEWER_RESULTS * value <= rows and (other := rows_for_groups(plan)) is not None:
             known.append(other)
 
     def _shorten(self, plan: ByKeptGroups, value: int) -> None:

@@ -16,8 +16,8 @@ from sqlrs.engines.duckdb import DuckDBSnapshot
 from sqlrs.measuring import sampling as reading
 from sqlrs.planning.bags import Grouping
 from sqlrs.planning.choose import choose
-from sqlrs.planning.opened import opened
 from sqlrs.planning.plan import Factorised
+from sqlrs.planning.rows_for_groups import rows_for_groups
 from sqlrs.planning.table_statistics import Repetition, Statistics
 from sqlrs.query import Query
 from sqlrs.residuals.residual import Residual, Residuals
@@ -59,7 +59,7 @@ def counted(residual: Residual, statistics: Statistics | None) -> Factorised | N
     if residual.external or residual.output is not None:
         return None
     plan = choose(replace(residual, boundary=frozenset()), statistics, how="factorised")
-    return opened(plan) if isinstance(plan, Factorised) else None
+    return rows_for_groups(plan) if isinstance(plan, Factorised) else None
 
 
 def check(residual: Residual, statistics: Statistics | None, on: Direct) -> bool:

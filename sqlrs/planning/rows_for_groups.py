@@ -14,7 +14,7 @@ from sqlrs.planning.leaves import TableRows
 from sqlrs.planning.plan import Factorised
 
 
-def opened(plan: Factorised) -> Factorised | None:
+def rows_for_groups(plan: Factorised) -> Factorised | None:
     """The same count with the rows of its one step in place of their groups.
 
     None where a join could then have more rows than a table, or than there are results.
