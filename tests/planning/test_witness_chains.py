@@ -221,6 +221,35 @@ def test_groups_that_a_count_needs_are_all_counted(on_duckdb: Direct) -> None:
     assert integers(on_duckdb.rows(chain_statement(chain, "duckdb"))) == [7, 7, 2, 2]
 
 
+def test_groups_whose_bound_is_above_the_best_are_counted(on_duckdb: Direct) -> None:
+    """Supplier 0 has the most lines, none with a witness: the next one decides."""
+    lines = [(o, 0, 1, o) for o in range(5)]
+    lines += [(o, s, 1, 10 * o + s) for o in range(5, 8) for s in (1, 2)] + [(9, 1, 1, 99)]
+    on_duckdb.fill(LINE, lines)
+    on_duckdb.fill(ORDER, [(o, 1) for o in range(10)])
+    on_duckdb.fill(SUPPLIER, [])
+    on_duckdb.fill(ZONE, [])
+    (chain,) = compare(all_plans(True, True, 1), on_duckdb)
+    assert integers(on_duckdb.rows(chain_statement(chain, "duckdb"))) == [3, 3, 0, 0]
+
+
+def test_other_witnesses_and_predicates_are_no_chain() -> None:
+    """A second line of another supplier is none that is open; nor are lines below a number all."""
+    line, order = atom(LINE, "o", "s", 1, "n"), atom(ORDER, "o", 1)
+    any_line = atom(LINE, "o", "t", None, "k", alias="second")
+    late_line = atom(LINE, "o", "t", 2, "k", alias="second")
+    supplier = atom(SUPPLIER, "s", "z")
+    plain = query(line, order, supplier, any_line, different="s t", distinct="o n s z")
+    late = query(line, order, supplier, late_line, different="s t", distinct="o n s z")
+    below = query(
+        line, order, supplier, any_line, different="s t", less=[("n", 5)], distinct="o n s z"
+    )
+    for other in (late, below):
+        residuals = [Residuals(of).of(frozenset({0, 1, 3})) for of in (plain, other)]
+        plans = [plan for one in residuals if (plan := plan_of(one, 64)) is not None]
+        assert [len(chain.pruned) for chain in witness_chains(plans)] == [1, 1]
+
+
 @pytest.fixture
 def every_row_matters(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Bounds come first for few rows too, and an answer is what its noise is drawn for."""
