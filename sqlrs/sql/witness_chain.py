@@ -139,7 +139,8 @@ class _Writer:
         """The groups with the rows of a count's other tables."""
         places: Places = {v: column(name, groups) for v, name in self._names.items()}
         select = exp.Select(from_=exp.From(this=table_named(groups)))
-        return joined_further(select, places, _counted(count), _counted(smaller))
+        whole, part = _counted(count), _counted(smaller)
+        return joined_further(select, places, whole, part, whole.members - part.members)
 
     def _exact(self, rows: exp.Expression, among: str) -> Iterator[str]:
         """For each plan its groups with the values that are among these, counted exactly."""
