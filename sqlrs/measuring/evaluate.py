@@ -31,6 +31,7 @@ from sqlrs.planning.plan import (
     table_names,
 )
 from sqlrs.planning.problem import Problem
+from sqlrs.planning.rows_for_groups import rows_for_groups
 from sqlrs.planning.sharing import that_share, with_shared_steps
 from sqlrs.planning.table_statistics import Columns, Statistics
 from sqlrs.planning.total_lookups import Inclusion, without_total_lookups
@@ -50,6 +51,8 @@ _COST_OF_A_SECOND = 2e7
 # Rows to each result of two tables that are quicker joined than grouped first. A condition on a
 # third table may have hidden many of their results, hardly that many.
 _FEW_RESULTS = 100
+# The same where no condition can have hidden any.
+_FEWER_RESULTS = 2
 
 
 @dataclass(frozen=True, repr=False)
@@ -129,7 +132,8 @@ class Evaluator:
             ((one, self._plan(one)) for one in residuals),
             key=lambda one: isinstance(one[1], Stepped),
         )
-        for way in (self._from_groups.of_one_join, self._from_groups.by_kept_groups):
+        read = self._from_groups
+        for way in (read.in_chains, read.of_one_join, read.by_kept_groups):
             found = list(way(planned))
             yield from found
             taken = {residual.members for one in found for residual in one.residuals}
@@ -200,8 +204,14 @@ class Evaluator:
         if not any(residual is one for residual in among):
             return None
         planned = [(residual, self._plan(residual)) for residual in among]
-        joins = self._from_groups.of_one_join(planned)
-        return next((b for b in joins if any(residual is one for residual in b.residuals)), None)
+        for way in (self._from_groups.in_chains, self._from_groups.of_one_join):
+            found = list(way(planned))
+            for batch in found:
+                if any(residual is one for residual in batch.residuals):
+                    return batch
+            taken = {id(residual) for batch in found for residual in batch.residuals}
+            planned = [own for own in planned if id(own[0]) not in taken]
+        return None
 
     @cached_property
     def _from_groups(self) -> ReadFromGroups:
@@ -255,13 +265,11 @@ class Evaluator:
         """
         while isinstance(plan, Leading | InWords) and self._failed(plan):
             plan = plan.otherwise
-        if self._has_few_results(plan):
-            return self.once((plan,), lambda: Plain(plan.residual, "few results"), "plain")
-        return plan
+        return next(iter(self._joined_as_rows(plan)), plan)
 
-    def _has_few_results(self, plan: ResidualPlan) -> set[bool]:
-        """Whether a count is known to be far less than the rows; said once, it stays known."""
-        return self.once((plan,), set[bool], "few results")
+    def _joined_as_rows(self, plan: ResidualPlan) -> list[ResidualPlan]:
+        """What counts a join as it is, if it is known to have few results; it stays known."""
+        return self.once((plan,), list[ResidualPlan], "few results")
 
     def _failed(self, plan: ResidualPlan) -> set[bool]:
         """Whether an attempt was not enough; what is said once is known of these rows for good."""
@@ -361,20 +369,23 @@ class Evaluator:
             return self._value(plan.otherwise)
         if isinstance(plan, ByKeptGroups):
             self._shorten(plan, value)
-        if (
-            isinstance(plan, Factorised)
-            and plan.residual.output is None
-            and not plan.residual.boundary
-            and self.how == "auto"
-            and joins_two_by_several(plan.residual.atoms)
-            # Of other rows nothing is learned, and no statistics are read for it.
-            and rows_for_good(self.snapshot) is not None
-            and self.statistics is not None
-        ):
-            rows = sum(self.statistics.size(one.table) for one in plan.residual.atoms)
-            if _FEW_RESULTS * value <= rows:
-                self._has_few_results(plan).add(True)
+        if isinstance(plan, Factorised) and not plan.residual.boundary and self.how == "auto":
+            self._note_few_results(plan, value)
         return value
+
+    def _note_few_results(self, plan: Factorised, value: int) -> None:
+        """Of a count that turned out to be small, keep how it is joined without grouping first."""
+        # Of other rows nothing is learned, and no statistics are read for it.
+        if rows_for_good(self.snapshot) is None or self.statistics is None:
+            return
+        residual, known = plan.residual, self._joined_as_rows(plan)
+        rows = sum(self.statistics.size(one.table) for one in residual.atoms)
+        if known or residual.output is not None:
+            return
+        if _FEW_RESULTS * value <= rows and joins_two_by_several(residual.atoms):
+            known.append(Plain(residual, "few results"))
+        elif _FEWER_RESULTS * value <= rows and (other := rows_for_groups(plan)) is not None:
+            known.append(other)
 
     def _shorten(self, plan: ByKeptGroups, value: int) -> None:
         """Of groups that were enough keep those that were needed: they are again on these rows."""

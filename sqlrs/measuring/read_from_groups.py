@@ -11,10 +11,12 @@ from sqlrs.engines.base import integers, rows_for_good
 from sqlrs.planning.kept_together import KeptTogether, kept_together
 from sqlrs.planning.plan import ByKeptGroups, Plain, ResidualPlan
 from sqlrs.planning.rolling_up import Joined, RolledUp, are_few, as_joined, rolled_up
+from sqlrs.planning.witness_chains import WitnessChain, witness_chains
 from sqlrs.records import dataclass
 from sqlrs.residuals.residual import Residual
 from sqlrs.sql.plain import plain_numbered
 from sqlrs.sql.rolled_up import rolled_up_statement
+from sqlrs.sql.witness_chain import chain_statement
 
 if TYPE_CHECKING:
     from sqlrs.measuring.evaluate import Evaluator
@@ -33,6 +35,16 @@ class ReadFromGroups:
     """Reads residuals from the groups of joins, as an evaluator runs statements."""
 
     evaluator: Evaluator
+
+    def in_chains(self, planned: Sequence[tuple[Residual, ResidualPlan]]) -> Iterator[Batch]:
+        """Residuals of the same rows with more and more witnesses, and the counts of these."""
+        evaluator = self.evaluator
+        if evaluator.how == "auto" and dialect_named(evaluator.dialect).regroups_many:
+            plans = tuple(plan for _, plan in planned)
+            of = {id(plan): residual for residual, plan in planned}
+            for chain in evaluator.once(plans, partial(witness_chains, plans), "witnesses"):
+                own = tuple(of[id(plan)] for plan in chain.plans)
+                yield Batch(own, partial(self._values_of_a_chain, chain))
 
     def of_one_join(self, planned: Sequence[tuple[Residual, ResidualPlan]]) -> Iterator[Batch]:
         """Residuals that are read from the groups of others, by one statement."""
@@ -78,6 +90,12 @@ class ReadFromGroups:
         for i, number in zip(wanted, found[len(plans) :], strict=True):
             self._learn(plans[i], number)
         return found[: len(plans)]
+
+    def _values_of_a_chain(self, chain: WitnessChain) -> list[int]:
+        evaluator = self.evaluator
+        made = partial(chain_statement, chain, evaluator.dialect)
+        statement = evaluator.once(chain.plans, made, "witness chain")
+        return integers(evaluator.snapshot.rows(statement))
 
     def _values_by_kept_groups(self, several: KeptTogether) -> list[int]:
         evaluator = self.evaluator

@@ -56,7 +56,8 @@ class Grouping:
 
     Where outputs are counted, ``distinct`` holds the variables whose combinations count once; it
     equals ``keep`` as long as a variable that is not output is still needed.
-    ``largest`` takes the largest count of its one input instead of the sum.
+    ``largest`` takes the largest count of its one input instead of the sum. ``opened``: the results
+    themselves, for a join above that sums them up.
     """
 
     join: Join
@@ -64,6 +65,7 @@ class Grouping:
     distinct: frozenset[Variable] | None = None
     output: frozenset[Variable] | None = None
     largest: bool = False
+    opened: bool = False
 
     @property
     def variables(self) -> frozenset[Variable]:
@@ -73,7 +75,7 @@ class Grouping:
     @property
     def counted(self) -> bool:
         """Whether a row carries a number of results, or stands for one."""
-        if self.distinct == self.keep or self.unique:
+        if self.distinct == self.keep or self.unique or self.opened:
             return any(is_counted(one) for one in self.join.inputs)
         return True
 
@@ -97,7 +99,7 @@ class Grouping:
             for leaf in self.join.leaves
             for v in leaf.variables
         }
-        kind = (self.largest, self.output is None, self.counted)
+        kind = (self.largest, self.output is None, self.counted, self.opened)
         return canonical(self.join.leaves, self.join.applied, marks, kind)
 
 

@@ -97,7 +97,7 @@ def _shared(total: Sum, variable: Variable, most: int, statistics: Statistics) -
     if lanes < FEWEST:
         return None
     alone = min(ALONE, lanes - 1)
-    number = math.ceil((alone + _STANDS_OUT / first) / lanes)
+    number = math.ceil((alone + _STANDS_OUT * (1 - first) / first) / lanes)
     cost = 2 * STEP + sizes.cost(join, total.problem.free, number)
     opened = replace(total, terms=(replace(term, join=join),))
     digits = number * lanes - alone

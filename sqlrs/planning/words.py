@@ -141,10 +141,14 @@ def steps_in_words(words: Words) -> Iterator[Grouping]:
 
 
 def form_in_words(step: Grouping, words: Words) -> Hashable:
-    """What a step in words holds, without names: equal forms are one relation."""
+    """What a step in words holds, without names: equal forms are one relation.
+
+    Where values share digits, a digit is no count of one value.
+    """
     kept = [v for v in step.canonical.order if v in step.keep]
     place = kept.index(words.packed)
-    return "in words", step.canonical.form, place, words.bits, words.lanes
+    digits = words.bits, words.lanes, words.shared, words.alone
+    return "in words", step.canonical.form, place, *digits
 
 
 def read_from(words: Words, other: Words) -> Words | None:

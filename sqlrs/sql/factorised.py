@@ -134,7 +134,7 @@ class StatementBuilder:
             return self._counted_once(select, places, counts, grouping, last)
         columns = column_names(keep)
         select = with_columns(select, *(named(again(places[v]), columns[v]) for v in keep))
-        if grouping.unique:
+        if grouping.unique or grouping.opened:
             number = [named(product(counts), RESULTS)] if counts or last else []
             return with_columns(select, *number), columns
         value = (

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 
 from sqlglot import exp
 
-from sqlrs.planning.bags import Grouping, Join
+from sqlrs.planning.bags import Grouping, Input, Join
 from sqlrs.planning.inclusion_exclusion import Term
 from sqlrs.planning.words import Words, form_in_words, packed_below
 from sqlrs.query import Variable
@@ -35,6 +35,8 @@ from sqlrs.trees.totals import product
 
 _WIDE = exp.DataType(this=exp.DType.INT128)
 _BIGINT = exp.DataType.build("BIGINT")
+# Words that stand side by side in a row: of more, sums cost what the join saves.
+_MOST_BESIDE = 3
 
 
 def words_statement(words: Words, building: StatementBuilder) -> exp.Select:
@@ -50,7 +52,20 @@ def shared_words(
 
 
 def _numbers_form(words: Words) -> Hashable:
-    return "numbers", words.leaf, words.packed, words.bits, words.lanes
+    """What numbers of values follow from; of shared digits also the rows of the lowest join."""
+    own = words.leaf, words.packed, words.bits, words.lanes
+    if not words.shared:
+        return "numbers", *own
+    lowest = Grouping(_lowest(words), frozenset({words.packed})).canonical.form
+    return "numbers", *own, words.shared, words.alone, lowest
+
+
+def _lowest(words: Words) -> Join:
+    """The join that all rows of the words come from."""
+    join = words.first
+    while (below := packed_below(join, words.packed)) is not None:
+        join = below[0].join
+    return join
 
 
 @dataclass(frozen=True)
@@ -91,6 +106,7 @@ class _WordsWriter:
         below = [v for t in words.total.terms for s in t.join.steps for v in s.join.variables]
         taken = {RESULTS, *column_names([*variables, *below]).values()}
         self.word, self.digits = free_name("word", taken), free_name("digits", taken)
+        self.beside = [free_name("digits", taken) for _ in range(_MOST_BESIDE)]
         self.taken = {leaf.name.lower() for t in words.total.terms for leaf in t.join.leaves}
         known = building.kept.get(_numbers_form(words))
         self.numbers = known[0] if known else self._add("numbers", self._numbered())
@@ -111,6 +127,8 @@ class _WordsWriter:
             if known is not None:
                 name, (_, self.digits, *_), _ = known
                 return self.building.finished(self._largest(self._halves(name)))
+        if (beside := self._side_by_side()) is not None:
+            return self.building.finished(self._largest(self._halves(beside)))
         first = self._rows(self.words.first)
         rows = [
             with_columns(
@@ -174,10 +192,7 @@ class _WordsWriter:
 
     def _weighed(self) -> exp.Select:
         """The values with their numbers of rows, and their places by these, most frequent first."""
-        join = self.words.first
-        while (below := packed_below(join, self.words.packed)) is not None:
-            join = below[0].join
-        select, places, counts = self.building.joined(join)
+        select, places, counts = self.building.joined(_lowest(self.words))
         value = places[self.words.packed]
         rows = self.building.dialect.summed(counts, product(counts), [], 2)
         most = exp.Ordered(this=again(rows), desc=True)
@@ -206,9 +221,16 @@ class _WordsWriter:
                 len(join.inputs) + 1,
             )
         step, rest = below
-        here = tuple(c for c in join.conditions if c.variables <= rest.variables)
         words = self._step(step)
-        name, own = words.name, words.columns
+        select, places, counts = self._with_step(join, rest, words.name, words.columns)
+        digits = _times(column(words.digits, words.name), counts)
+        return _Rows(select, places, column(words.word, words.name), digits, 2)
+
+    def _with_step(
+        self, join: Join, rest: Input, name: str, own: Places
+    ) -> tuple[exp.Select, Places, list[exp.Expression]]:
+        """The join of a step in words under a name with the other input."""
+        here = tuple(c for c in join.conditions if c.variables <= rest.variables)
         select, places, counts = self.building.joined(Join((rest,), here))
         common = [v for v in sorted(own) if v in places]
         equal = [exp.EQ(this=again(own[v]), expression=again(places[v])) for v in common]
@@ -218,8 +240,76 @@ class _WordsWriter:
         if across:
             before = select.args.get("where")
             filtered_by(select, [*([before.this] if before else []), *across])
-        digits = _times(column(words.digits, name), counts)
-        return _Rows(select, places, column(words.word, name), digits, 2)
+        return select, places, counts
+
+    def _side_by_side(self) -> str | None:
+        """The words where there are few of them, which stand side by side until they are summed up.
+
+        So the last join has one row for each row of the other input, and not one for each word.
+        """
+        words, join = self.words, self.words.first
+        below = packed_below(join, words.packed)
+        number_of_words = -(-(words.shared + words.alone) // words.lanes)
+        if not words.shared or number_of_words > _MOST_BESIDE or below is None:
+            return None
+        step, rest = below
+        known = form_in_words(step, words) in self.building.kept
+        if known or packed_below(step.join, words.packed) is not None:
+            return None
+        beside = self.beside[:number_of_words]
+        rows = self._rows(step.join)
+        keep = sorted(step.keep - {words.packed})
+        columns = column_names(keep)
+        own = [
+            exp.Case(
+                ifs=[
+                    exp.If(
+                        this=exp.EQ(this=again(rows.word), expression=number(i)),
+                        true=again(rows.digits),
+                    )
+                ]
+            )
+            for i, _ in enumerate(beside)
+        ]
+        name = self._add(
+            "step_side_by_side",
+            self._sums(rows.select, rows.places, columns, own, rows.inputs),
+        )
+        places: Places = {v: column(columns[v], name) for v in keep}
+        select, places, counts = self._with_step(join, rest, name, places)
+        digits = [_times(column(one, name), counts) for one in beside]
+        others = {v: self.columns[v] for v in self.others}
+        wide = self._add("side_by_side", self._sums(select, places, others, digits, 2))
+        parts = []
+        for i, one in enumerate(beside):
+            part = select_from(
+                table_named(wide),
+                named(number(i), self.word),
+                *(column(c, wide) for c in others.values()),
+                named(column(one, wide), self.digits),
+            )
+            is_there = exp.Not(this=exp.Is(this=column(one, wide), expression=exp.Null()))
+            parts.append(filtered_by(part, [is_there]))
+        return self._add("words", union_of(parts) if len(parts) > 1 else parts[0])
+
+    def _sums(
+        self,
+        select: exp.Select,
+        places: Places,
+        columns: Mapping[Variable, str],
+        digits: Sequence[exp.Expression],
+        inputs: int,
+    ) -> exp.Select:
+        """The digits of each word summed up by some variables."""
+        joins = select.args.get("joins") or ()
+        joined_on = [one.args["on"] for one in joins if one.args.get("on") is not None]
+        sums = (
+            named(self.building.dialect.summed([one], one, joined_on, inputs), name)
+            for one, name in zip(digits, self.beside, strict=False)
+        )
+        shown = [named(again(places[v]), name) for v, name in columns.items()]
+        with_columns(select, *shown, *sums)
+        return grouped_by(select, [again(places[v]) for v in columns])
 
     def _apart_from_packed(self, step: Grouping) -> list[Variable]:
         """What a step keeps beside the packed variable, in the order of its form."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from sqlglot import exp
 
@@ -41,7 +41,7 @@ def semi_joined(
     """
     held = residual.query.variables(found.counted)
     select, places = join_of(part_of(residual, found.counted, held), among=among, first=first)
-    conditions = [_exists(residual, found, group, places) for group in found.groups]
+    conditions = [has_witnesses(residual, found, group, places) for group in found.groups]
     if where := select.args.get("where"):
         conditions.insert(0, where.this)
     if conditions:
@@ -82,10 +82,7 @@ def pruned_semi_joins(
         joined, places = semi_joined(residual, found, some, evaluated_first)
         return largest_of(grouped_count(joined, places, boundary, None))
 
-    largest = select_from(table_named(bounds), *keys())
-    order = [exp.Ordered(this=column(RESULTS, bounds), desc=True), *map(ascending, keys())]
-    largest.set("order", exp.Order(expressions=order))
-    largest.set("limit", exp.Limit(expression=number(seeds)))
+    largest = in_order_of_bounds(select_from(table_named(bounds), *keys()), bounds, keys(), seeds)
     best = building.add("best_seed", exact(building.add("seeds", largest)))
     above = exp.GT(this=column(RESULTS, bounds), expression=column(RESULTS, best))
     left = select_from(table_named(bounds), *keys())
@@ -97,7 +94,18 @@ def pruned_semi_joins(
     )
 
 
-def _exists(
+def in_order_of_bounds(
+    select: exp.Select, bounds: str, keys: Sequence[exp.Expression], most: int
+) -> exp.Select:
+    """The groups with the largest bounds, ties broken."""
+    order = [exp.Ordered(this=column(RESULTS, bounds), desc=True)]
+    order += [ascending(again(key)) for key in keys]
+    select.set("order", exp.Order(expressions=order))
+    select.set("limit", exp.Limit(expression=number(most)))
+    return select
+
+
+def has_witnesses(
     residual: Residual, found: Witnessed, group: Members, outside: Places
 ) -> exp.Expression:
     """Whether rows of a group agree with the counted row and meet the predicates."""

@@ -86,10 +86,10 @@ def together(plans: Sequence[Stepped], dialect: str) -> exp.Select:
         outside[name] = statement_of(plan, dialect, kept, frozenset(taken))
         values.append(name)
     outer = StatementBuilder(dialect_named(dialect), ctes=outside)
-    return outer.finished(_side_by_side(values, free_name("all_values", taken)))
+    return outer.finished(in_one_row(values, free_name("all_values", taken)))
 
 
-def _side_by_side(values: Sequence[str], alias: str) -> exp.Select:
+def in_one_row(values: Sequence[str], alias: str) -> exp.Select:
     """Relations of one row each as one row.
 
     Without a join: Spark would exchange rows for it, DuckDB look for the best of many orders.

@@ -18,10 +18,19 @@ from sqlrs.planning.limits import limit_of_steps
 from sqlrs.planning.plan import Factorised, InWords
 from sqlrs.planning.shared_digits import Limit, sharings
 from sqlrs.planning.table_statistics import Repetition, Statistics
-from sqlrs.planning.words import Words, packed_below
+from sqlrs.planning.words import (
+    Words,
+    form_in_words,
+    packed_below,
+    packings,
+    read_from,
+    steps_in_words,
+)
 from sqlrs.query import Variable
 from sqlrs.residuals.residual import Residual, Residuals
+from sqlrs.sql import in_words
 from sqlrs.sql.leading_groups import NOT_ENOUGH
+from sqlrs.sql.together import Stepped, together
 from sqlrs.sql.write import statement_of
 from tests.planning.adapters import Direct
 from tests.planning.strategies import Case, cases
@@ -134,6 +143,49 @@ def test_a_shared_digit_is_no_count(on_duckdb: Direct) -> None:
     assert value(one, plan, on_duckdb) == NOT_ENOUGH
     # One that has its own digit and as many lanes as values: all are told apart.
     assert value(replace(one, alone=8, shared=1), plan, on_duckdb) == expected
+
+
+def test_few_words_stand_side_by_side(on_duckdb: Direct, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Up to three; some customers have no value in one of them. The same number either way."""
+    residual = path()
+    on_duckdb.fill(BAG, [*skewed_edges("beside"), *STAR])
+    words, plan = ways(residual, SKEWED)[0]
+    expected = on_duckdb.scalar(statement_of(choose(residual, how="plain"), "duckdb"))
+    found = []
+    for number in (1, 2, 3, 4, 5):
+        some = replace(words, bits=20, lanes=5, alone=4, shared=5 * number - 4)
+        text = statement_of(InWords(residual, some, plan), "duckdb").sql("duckdb")
+        assert ("step_side_by_side" in text) is (number <= 3)
+        beside = value(some, plan, on_duckdb)
+        with monkeypatch.context() as one_below_another:
+            one_below_another.setattr(in_words, "_MOST_BESIDE", 0)
+            assert value(some, plan, on_duckdb) == beside
+        assert beside in {expected, NOT_ENOUGH}
+        found.append(beside)
+    assert found.count(expected) > 1
+
+
+def test_no_count_is_read_from_a_digit_that_is_shared(on_duckdb: Direct) -> None:
+    """The words of paths of two edges are a step of those of three, with a digit for each value."""
+    three = Residuals(pattern("ab bc cd da", of=BAG, different=False)).of(frozenset({0, 1, 2}))
+    rows = [(a, b) for a in range(4) for b in range(4)] + [(9, 1)] * 3
+    on_duckdb.fill(BAG, rows)
+    longer, whole = ways(three, SKEWED)[0]
+    shared = replace(longer, bits=12, lanes=9, alone=1, shared=1)
+    plan = choose(path(), SKEWED, how="factorised")
+    assert isinstance(plan, Factorised)
+    options = packings(plan.total, 10**6, SKEWED)
+    steps = [*steps_in_words(shared)]
+    as_if_own = replace(shared, shared=0, alone=0)
+    forms = {form_in_words(step, as_if_own) for step in steps}
+    alike = [replace(one, bits=12, lanes=9) for one in options]
+    alike = [words for words in alike if form_in_words(words.whole, words) in forms]
+    assert alike
+    for words in alike:
+        assert read_from(words, shared) is None
+        plans: list[Stepped] = [InWords(path(), words, plan), InWords(three, shared, whole)]
+        found = on_duckdb.rows(together(plans, "duckdb"))[0]
+        assert found[0] == on_duckdb.scalar(statement_of(choose(path(), how="plain"), "duckdb"))
 
 
 def test_releases_try_once(on_duckdb: Direct, monkeypatch: pytest.MonkeyPatch) -> None:
