@@ -24,7 +24,9 @@ def main(url: str, edges: str, ledger: str, sql: str) -> None:
         print(f"statement {position} of {total}", flush=True)
 
     given = None if ledger == "none" else StoreLedger(ledger)
-    with sqlrs.connect(url, tables={"edge": edges}, ledger=given) as database:
+    # So few edges would be fetched, and then no worker had anything to do.
+    in_spark = sqlrs.Settings(fetch_limit=0)
+    with sqlrs.connect(url, tables={"edge": edges}, ledger=given, settings=in_spark) as database:
         print("open", flush=True)
         answer = database.count(sql, epsilon=EPSILON, progress=tell)
         print(f"answer {answer.value}", flush=True)
