@@ -118,8 +118,11 @@ class Fetching(Protocol):
         """The rows of a table, and the bytes of these columns of texts; it decides plans alone."""
         ...
 
-    def fetched(self, statements: Mapping[str, exp.Select]) -> Measurable:
-        """Run the statements, and keep their rows as tables of these names until the end."""
+    def fetched(self, statements: Mapping[str, exp.Select], memory: int) -> Measurable:
+        """Run the statements, and keep their rows as tables of these names until the end.
+
+        They are joined in so many bytes of memory; the rest is spilled.
+        """
         ...
 
     def forget_fetched(self) -> None:

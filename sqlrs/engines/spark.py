@@ -163,11 +163,13 @@ class SparkEngine(OfSnapshots[SparkSnapshot]):
                 return one
         raise EngineFailed("a statement names a table that the catalog does not have")
 
-    def database_here(self) -> DuckDBEngine:
-        """An empty database of this process, for the rows of one release."""
+    def database_here(self, memory: int) -> DuckDBEngine:
+        """An empty database of this process, for the rows of one release: there may be several."""
         from sqlrs.engines.duckdb import open_duckdb
 
-        return open_duckdb(temp_directory=self._temp_directory, timeout=self._timeout)
+        return open_duckdb(
+            memory_limit=f"{memory}B", temp_directory=self._temp_directory, timeout=self._timeout
+        )
 
     def source(self, identity: Identity) -> SparkSource:
         """Where the rows of a table are."""

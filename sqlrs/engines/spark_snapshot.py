@@ -73,10 +73,10 @@ class SparkSnapshot:
         self._engine.sizes[table.identity, names] = pin.states, (rows, sum(sums))
         return rows, sum(sums)
 
-    def fetched(self, statements: Mapping[str, exp.Select]) -> Measurable:
+    def fetched(self, statements: Mapping[str, exp.Select], memory: int) -> Measurable:
         """Run the statements, and keep their rows as tables of these names until the end."""
         if self._here is None:
-            self._here = self._engine.database_here()
+            self._here = self._engine.database_here(memory)
         for name, statement in statements.items():
             if name not in self._kept:
                 self._here.take(name, self.in_columns(self._of_pinned(statement)))

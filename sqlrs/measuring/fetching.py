@@ -17,6 +17,9 @@ from sqlrs.trees.kept import Kept
 
 # Of a number, a date or a truth, as they are kept while they are joined.
 _BYTES = 8
+# What joins them may take so many times the limit of what is fetched, and so much in any case.
+_ROOM = 4
+_LEAST_ROOM = 2**28
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,8 @@ def fetched(residuals: Residuals, source: Opened, most: int, kept: Kept) -> Here
     wanted = _small(residuals, source, most, kept)
     if wanted is None or not isinstance(source.opened, Fetching):
         return None
-    return Here(source.opened.fetched(wanted.statements), wanted.residuals)
+    here = source.opened.fetched(wanted.statements, max(_ROOM * most, _LEAST_ROOM))
+    return Here(here, wanted.residuals)
 
 
 def is_fetched(residuals: Residuals, source: Opened, most: int, kept: Kept) -> bool:

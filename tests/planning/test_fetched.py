@@ -72,7 +72,7 @@ class Elsewhere(Direct):
         rows, *found = integers(self.direct.rows(select))
         return rows, sum(found)
 
-    def fetched(self, statements: Mapping[str, exp.Select]) -> Measurable:
+    def fetched(self, statements: Mapping[str, exp.Select], memory: int) -> Measurable:
         assert isinstance(self.connection, duckdb.DuckDBPyConnection)
         for name, statement in statements.items():
             if name not in self.kept:

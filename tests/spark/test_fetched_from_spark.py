@@ -164,8 +164,8 @@ def test_fetched_rows_end_with_the_release(spark: Any, visits: Path) -> None:
     residuals = Residuals(query(atom(visit, "i", "p", alias="a"), atom(visit, "j", "p", alias="b")))
     begin = SparkEngine.database_here
 
-    def noted_here(own: SparkEngine) -> DuckDBEngine:
-        opened.append(begin(own))
+    def noted_here(own: SparkEngine, memory: int) -> DuckDBEngine:
+        opened.append(begin(own, memory))
         return opened[-1]
 
     with patch.object(SparkEngine, "database_here", noted_here):
@@ -187,7 +187,7 @@ def test_what_is_joined_here_is_stopped(spark: Any, visits: Path) -> None:
         "range(1000000000) AS a, range(1000000) AS b"
     )
     with pytest.raises(Interrupted), engine.snapshot() as snapshot:
-        here = snapshot.fetched({})  # type: ignore[attr-defined]
+        here = snapshot.fetched({}, 2**30)  # type: ignore[attr-defined]
         with here.snapshot() as inside:
             threading.Timer(0.5, engine.interrupt).start()
             inside.scalar(many)
