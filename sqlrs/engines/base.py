@@ -114,6 +114,11 @@ class HoldsStill(Protocol):
 class Fetching(Protocol):
     """A snapshot of a database elsewhere, whose rows can be brought here to be joined."""
 
+    @property
+    def keeps_rows_unseen(self) -> bool:
+        """Whether nobody else sees rows on their way here."""
+        ...
+
     def size(self, table: Table, texts: Iterable[str]) -> tuple[int, int]:
         """The rows of a table, and the bytes of these columns of texts; it decides plans alone."""
         ...

@@ -56,6 +56,7 @@ _OF_FILES = frozenset(
 ) | {"spark.sql.orc.filterPushdown", "spark.sql.orc.aggregatePushdown"}
 # Under these, older versions' meanings come back.
 _OF_OLD = ("spark.sql.legacy.", "spark.sql.optimizer.excludedRules", "spark.sql.ansi.")
+_HERE = ("localhost", "127.0.0.1", "[::1]")
 # pyspark writes the text of every error, and with it values of the data, to stderr.
 _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "pyspark", "py4j")
 
@@ -67,6 +68,17 @@ class OwnSession:
     session: Any
     remote: bool
     leave: Callable[[], None]
+
+    @property
+    def keeps_rows_unseen(self) -> bool:
+        """Whether rows that are fetched pass no network in the open on their way from a server.
+
+        Within a cluster they pass what Spark's own exchanges pass.
+        """
+        if not self.remote:
+            return True
+        channel = getattr(getattr(self.session, "client", None), "_builder", None)
+        return getattr(channel, "secure", False) is True or getattr(channel, "host", None) in _HERE
 
     def own_context(self) -> Any:
         """The application's context; there is none behind Spark Connect."""

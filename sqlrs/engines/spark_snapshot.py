@@ -57,6 +57,11 @@ class SparkSnapshot:
         """Run a statement and fetch all its rows."""
         return self.run(self._of_pinned(statement))
 
+    @property
+    def keeps_rows_unseen(self) -> bool:
+        """Whether rows pass no network in the open on their way here."""
+        return self._engine.own.keeps_rows_unseen
+
     def size(self, table: Table, texts: Iterable[str]) -> tuple[int, int]:
         """The rows of a table, and the bytes of these columns of texts; it decides plans alone."""
         pin, names = self._pin(table.schema, table.name), tuple(sorted(texts))

@@ -61,7 +61,7 @@ def forget(source: Opened) -> None:
 
 def _small(residuals: Residuals, source: Opened, most: int, kept: Kept) -> _Wanted | None:
     snapshot = source.opened
-    if most <= 0 or not isinstance(snapshot, Fetching):
+    if most <= 0 or not isinstance(snapshot, Fetching) or not snapshot.keeps_rows_unseen:
         return None
     wanted = kept.of((residuals,), lambda: _wanted(residuals, source.dialect), detail="fetched")
     if wanted is None or sum(_size(one, snapshot) for one in wanted.tables) > most:

@@ -58,6 +58,11 @@ class Elsewhere(Direct):
         self.here = here
         self.kept: set[str] = set()
         self.asked: list[exp.Expression] = []
+        self.unseen = True
+
+    @property
+    def keeps_rows_unseen(self) -> bool:
+        return self.unseen
 
     def rows(self, statement: exp.Expression) -> list[tuple[Any, ...]]:
         self.asked.append(statement)
@@ -329,6 +334,14 @@ def test_larger_tables_are_left_where_they_are(on_duckdb: Direct) -> None:
             assert bool(snapshot.kept) is here
             assert bool(snapshot.asked) is not here
             assert found.count == 5 * 5 * 4
+
+
+def test_rows_that_others_could_see_on_the_way_are_not_fetched(on_duckdb: Direct) -> None:
+    on_duckdb.fill(EDGE, [(1, 2), (2, 3)])
+    with elsewhere(on_duckdb) as snapshot:
+        snapshot.unseen = False
+        assert Measurements(Opened(snapshot, "duckdb"), fetch_limit=_MUCH).count(PATH) == 1
+        assert snapshot.asked and not snapshot.kept
 
 
 def test_a_plan_that_is_asked_for_runs_where_the_rows_are(on_duckdb: Direct) -> None:

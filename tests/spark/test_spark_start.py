@@ -8,13 +8,16 @@ import stat
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pyspark.sql.connect.client.core import DefaultChannelBuilder
 
 from sqlrs.engines import spark_session, spark_start, versions
 from sqlrs.engines.open import open_engine
 from sqlrs.engines.spark_jobs import told
+from sqlrs.engines.spark_session import OwnSession
 from sqlrs.errors import EngineFailed, UsageError
 
 
@@ -83,3 +86,25 @@ def test_too_large_a_result_is_want_of_memory() -> None:
     said = "Total size of serialized results of 1 tasks is bigger than spark.driver.maxResultSize"
     assert told(RuntimeError(f"Job aborted due to stage failure: {said}")).code == "out_of_memory"
     assert told(RuntimeError("Job aborted due to stage failure")).code != "out_of_memory"
+
+
+@pytest.mark.parametrize(
+    ("url", "unseen"),
+    [
+        ("sc://localhost:15002", True),
+        ("sc://127.0.0.1", True),
+        ("sc://[::1]:15002", True),
+        ("sc://spark.example:15002", False),
+        ("sc://spark.example:15002/;use_ssl=true", True),
+        ("sc://spark.example:15002/;use_ssl=false", False),
+        ("sc://localhost.spark.example", False),
+    ],
+)
+def test_rows_are_fetched_where_nobody_sees_them_on_the_way(url: str, unseen: bool) -> None:
+    channel = DefaultChannelBuilder(url)
+    session = SimpleNamespace(client=SimpleNamespace(_builder=channel))
+    assert OwnSession(session, True, lambda: None).keeps_rows_unseen is unseen
+    # Of a channel of the owner's own making nothing is known.
+    session.client._builder = object()
+    assert not OwnSession(session, True, lambda: None).keeps_rows_unseen
+    assert OwnSession(session, False, lambda: None).keeps_rows_unseen
